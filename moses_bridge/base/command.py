@@ -23,7 +23,6 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from moses_bridge.base.compiled_code import place_for_compiled_code
 from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.duration import duration
@@ -335,12 +334,7 @@ class CommandGroup(click.Group):
         is_verbose = ctx.meta.get(IS_VERBOSE, False)
         try:
             measured = _measured(ctx) if is_verbose else contextlib.nullcontext()
-            with (
-                _tidy_when_ended(),
-                place_for_compiled_code(),
-                measured,
-                extra_named(self.extra),
-            ):
+            with _tidy_when_ended(), measured, extra_named(self.extra):
                 return super().invoke(ctx)
         except UserError as error:
             message = str(error)

@@ -18,9 +18,8 @@ from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, align
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
-from moses_bridge.builtin.extraction.pair_counts import collected_pairs
+from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
 from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
-from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
@@ -33,9 +32,9 @@ TABLE_NAME = "phrase-table.gz"
 REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
 LANGUAGE_MODEL_NAME = "lm.arpa.gz"
 INI_NAME = "moses.ini"
-# The compiled parts, and their number of functions with numba 0.68.
-EXTRACTION = "the extraction of phrases (10 s to a minute)", 52
-ARPA_OUTPUT = "the output of language models (some seconds)", 5
+# The compiled parts.
+EXTRACTION = "the extraction of phrases (10 s to a minute)"
+ARPA_OUTPUT = "the output of language models (some seconds)"
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def _write_tables(
     write_lexical_tables(corpus, lexical, e2f, f2e)
     n_words, at_once = config.max_phrase_words, config.occurrences_at_once
     with (
-        CompilationNotice(*EXTRACTION),
+        CompilationNotice(EXTRACTION),
         collected_pairs(corpus, n_words, at_once, phrase_table) as pairs,
     ):
         if not pairs.n_rows:
@@ -188,7 +187,7 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     """The language model by `lmplz` where it is installed, else by the built-in estimator."""
     program = find_program("lmplz")
     if program is None:
-        with CompilationNotice(*ARPA_OUTPUT):
+        with CompilationNotice(ARPA_OUTPUT):
             estimate(text, out, config.lm_order, config.lm_prune, config.ngrams_at_once)
         return
     plain = out.with_suffix("")

@@ -1,23 +1,26 @@
 """How functions called only by compiled code are compiled.
 
 Without the wrappers that make them callable from Python, compiling the decoder for the first time
-takes two thirds of the time, and their code becomes a part of their callers' (`linked_code`), with which it is
-kept on disk. A test calling such a function directly from Python ends the whole process, so it has
-to wrap it in one of its own.
+takes two thirds of the time. A test calling such a function directly from Python ends the whole
+process, so it has to wrap it in one of its own. Their code is kept as a part of that of their
+callers.
 
-numba counts the references to every array that a function is given, takes from a tuple or slices: one
-atomic addition and one subtraction each. It seldom sees that they cancel out, and in the search this took
-half of the time. An `inner` function does not count: its caller holds the arrays for as long as it
-runs. So it may neither make an array nor return one, not even in a tuple or one that it was given. numba
-refuses to compile most that do, but not all that return one. `inner_maker` is for those. (It says that it
-counts, since numba compiles a function that says nothing as it compiles the one that calls it.)
+numba counts the references to every array that a function is given, takes from a tuple or slices:
+one atomic addition and one subtraction each. It seldom sees that they cancel out, and in the search
+this took half of the time. An `inner` function does not count: its caller holds the arrays for as
+long as it runs. So it may neither make an array nor return one, not even in a tuple or one that it
+was given. numba refuses to compile most that do, but not all that return one. `inner_maker` is for
+those. (It says that it counts, since numba compiles a function that says nothing as it compiles the
+one that calls it.)
 
 An array is passed as seven numbers, so a call with the tables of a search as arguments pushes some
-hundreds of them. `inlined` is for functions called by the innermost loops with many arrays and too long for
-LLVM to inline by itself. All take their indices as unsigned numbers (`unsigned_indices`).
+hundreds of them. `inlined` is for functions called by the innermost loops with many arrays and too
+long for LLVM to inline by itself. The body of an `expanded` one takes the place of the call before
+types are known.
 
-Loops set a slice from an array or a tuple, here and in all compiled functions: `a[i:j] = b` makes numba compile
-the message of an error about shapes, with its Unicode, for two seconds in each process.
+Loops set a slice from an array or a tuple, here and in all compiled functions: `a[i:j] = b` makes
+numba compile the message of an error about shapes, with its Unicode, for two seconds in each
+process.
 """
 
 from __future__ import annotations
@@ -26,11 +29,8 @@ from functools import partial
 
 from numba import njit
 
-from moses_bridge.compiled.linked_code import LinkedCompiler
-
-_unwrapped = partial(
-    njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=LinkedCompiler
-)
+_unwrapped = partial(njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inner = _unwrapped(_nrt=False)
 inner_maker = _unwrapped(_nrt=True)
 inlined = _unwrapped(_nrt=False, forceinline=True)
+expanded = njit(inline="always")

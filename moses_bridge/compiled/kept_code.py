@@ -1,112 +1,96 @@
-"""`numba.njit` for code that is kept on disk, also where several processes compile and keep it at once.
-
-numba's own cache (`cache=True`) numbers the files of a function's code, one for each signature, and has an
-index of them. Two processes that compile a function for different types at the same time can take the same
-number. Then the code of one stands under the types of the other, for every later process too: with numbers of
-the same size it runs, and gives wrong results without an error. Of 250 trials in which four processes began
-together, 11 left that (numba's issues 4807 and 10128 are of the same kind).
-
-Here the name of a file comes from all that its code is for, which stands in it too, and it appears when it is
-complete. So there is no index.
-"""
+"""`numba.njit` for functions called from Python, whose code is kept on disk (`code_folder`)."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import pickle
+import functools
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
-from numba.core.serialize import dumps
+from numba.core import event
 
-from moses_bridge.base.textio import temporary_beside
+from moses_bridge.compiled.code_folder import add_to_list, code_folder, verify
 
-SUFFIX = ".nbc"  # of numba's own
-DIGITS = 16  # hexadecimal, of a name's digests
+COMPILATION = "numba:compile"  # numba reports it only where it has not kept the code
+Function = Callable[..., Any]
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit(cache=True, ...)`, with the code in a `CodeFiles`.
+def njit(**options: Any) -> Callable[[Function], Any]:
+    """`numba.njit(cache=True, ...)`, with the code in `code_folder`.
+
+    A function has to be called with one signature only: two processes that keep its first code for
+    two of them at once could exchange the codes, since numba numbers them. Functions that compiled
+    code calls as well are `inner`; `njit_by_numbers` is for arrays of various numbers.
 
     Args:
         options: of `numba.njit`, without `cache`.
     """
-    compiles = numba.njit(**options)
 
-    def keep(function: Callable[..., Any]) -> Any:
-        compiled: Any = compiles(function)
+    def keep(function: Function) -> Any:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(code_folder())
+        try:
+            compiled = numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
         if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
-            compiled._cache = CodeCache(function)
+            verify(Path(compiled.stats.cache_path))
         return compiled
 
     return keep
 
 
-class CodeCache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """numba's cache of a function, with other files.
+compiled = njit()
+
+
+def njit_by_numbers(**options: Any) -> Callable[[Function], Function]:
+    """As `njit`, with a compiled function for each kind of numbers in the arrays that are arguments.
+
+    Compiled code cannot call it.
 
     Args:
-        function: in Python.
+        options: as of `njit`.
     """
+    keep = njit(**options)
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = CodeFiles(Path(self.cache_path), self._impl.filename_base, stamp)
+    def by_numbers(function: Function) -> Function:
+        @functools.cache
+        def kept(*kinds: str) -> Any:
+            code, name = function.__code__, "_".join((function.__qualname__, *kinds))
+            named = types.FunctionType(code, function.__globals__, function.__name__)
+            named.__qualname__ = name  # numba names the files after it
+            named.__module__ = function.__module__
+            return keep(named)
 
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            kinds = [each.dtype.str[1:] for each in arguments if hasattr(each, "dtype")]
+            return kept(*kinds)(*arguments)
 
-class CodeFiles:
-    """The files of a function's code; numba calls these methods.
+        return call
 
-    Args:
-        folder: where they are; it exists before one is saved.
-        function: its name, with all that tells it from others that may be there.
-        stamp: of its source; code of another one is not found, and removed by `save`.
-    """
-
-    def __init__(self, folder: Path, function: str, stamp: object) -> None:
-        self._folder = folder
-        self._function = f"{function}."
-        self._version = f"{self._function}{_digest((numba.__version__, stamp))}."
-
-    def load(self, key: object) -> Any:
-        """The code for a key, or None; a file that is damaged, as after a power cut, counts as none.
-
-        Args:
-            key: signature, processor and hash of the function; its `repr` is the same in all processes.
-        """
-        try:
-            kept, code = pickle.loads(self._path(key).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        return code if kept == key else None
-
-    def save(self, key: object, code: object) -> None:
-        """Keep code; where it cannot be written, on a full disk, the next process compiles again."""
-        path = self._path(key)
-        with contextlib.suppress(OSError), temporary_beside(path) as temporary:
-            temporary.write_bytes(dumps((key, code)))
-            temporary.replace(path)
-            for older in self._all():
-                if not older.name.startswith(self._version):
-                    older.unlink(missing_ok=True)
-
-    def flush(self) -> None:
-        """Remove the code."""
-        for path in self._all():
-            path.unlink(missing_ok=True)
-
-    def _path(self, key: object) -> Path:
-        return self._folder / f"{self._version}{_digest(key)}{SUFFIX}"
-
-    def _all(self) -> list[Path]:
-        """The files of the function's code, of whatever source."""
-        return [path for path in self._folder.iterdir() if path.name.startswith(self._function)]
+    return by_numbers
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:DIGITS]
+class _Lists(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Lists what has been kept: numba keeps code after it reports the end of the compilation."""
+
+    def __init__(self) -> None:
+        self._folders: set[Path] = set()
+
+    def on_start(self, event: Any) -> None:
+        """Another function is about to be compiled."""
+        for folder in self._folders:
+            add_to_list(folder)
+        self._folders.clear()
+
+    def on_end(self, event: Any) -> None:
+        """A function has been compiled, and is kept next."""
+        folder = event.data["dispatcher"].stats.cache_path
+        if folder is not None:
+            self._folders.add(Path(folder))
+
+
+event.register(COMPILATION, _Lists())

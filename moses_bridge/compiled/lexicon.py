@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 # Initial room, doubled when it is full: enough for a small table without growing.
 FEWEST_WORDS, FEWEST_BYTES = 1024, 1 << 16

@@ -1,71 +1,51 @@
-"""A notice to the user before code is compiled, with its progress: the first time takes a while."""
+"""A notice to the user before code is compiled: the first time takes a while."""
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import Any, Self
 
 from numba.core import event
 
-from moses_bridge.base.progress import Progress, print_note, set_apart
-
-COMPILATION = "numba:compile"  # numba reports it only where its cache lacks the function
+from moses_bridge.base.progress import print_note, set_apart
+from moses_bridge.compiled.kept_code import COMPILATION
 
 
 class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Shows on standard error that something is being compiled, only if it really is.
+    """Says on standard error, once, that something is being compiled, only if it really is.
 
-    Compilation is noticed between `with` and the end of the block; there may be several blocks.
+    Compilation is noticed between `with` and the end of the block; there may be several blocks. Its
+    seconds count in no progress's rate.
 
     Args:
         what: what is compiled, with the time it takes: "the decoder (about a minute)".
-        n_functions: roughly how many functions are compiled at most, including those of libraries; the share
-            done and the time left are computed from it.
     """
 
-    def __init__(self, what: str, n_functions: int) -> None:
+    def __init__(self, what: str) -> None:
         self._what = what
-        self._n_functions = n_functions
-        self._n_done = 0
+        self._is_told = False
         self._depth = 0  # of functions that are compiled inside of others
         self._start = 0.0
-        self._progress: Progress | None = None
-        self._block = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._block.enter_context(event.install_listener(COMPILATION, self))
+        event.register(COMPILATION, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop noticing."""
-        if self._progress is not None:
-            self._progress.settle()
-            self._progress = None
-        self._block.close()
+        event.unregister(COMPILATION, self)
 
     def on_start(self, event: Any) -> None:
         """A function is about to be compiled, perhaps inside another one."""
+        if self._depth == 0:
+            self._start = time.monotonic()
         self._depth += 1
-        if self._depth > 1:
-            return
-        self._start = time.monotonic()
-        if self._progress is not None:
-            self._progress.step_forward()
-            return
-        if not self._n_done:
+        if not self._is_told:
             print_note(f"compiling {self._what}; later runs need not")
-        bar = Progress("compile", self._n_functions, "functions", self._n_done, is_set_apart=True)
-        self._progress = self._block.enter_context(bar)
+            self._is_told = True
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled; between two of them the work that needs them is shown."""
-        self._n_done += 1
+        """A function has been compiled."""
         self._depth -= 1
-        now = time.monotonic()
-        set_apart(now - self._start)
-        self._start = now
-        if self._progress is not None:
-            self._progress.update()
-            if self._depth == 0:
-                self._progress.step_aside()
+        if self._depth == 0:
+            set_apart(time.monotonic() - self._start)

@@ -46,9 +46,9 @@ from moses_bridge.formats.moses_ini import (
 )
 from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
 
-# The compiled parts, and their number of functions with numba 0.68.
-READING = "the reading of a model (10 s to a minute)", 93
-SEARCH = "the search of the built-in decoder (20 s to a minute)", 200
+# The compiled parts.
+READING = "the reading of a model (10 s to a minute)"
+SEARCH = "the search of the built-in decoder (20 s to a minute)"
 DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
 Weights = Mapping[str, Sequence[float]]
 
@@ -204,8 +204,8 @@ class BuiltinDecoder:
     ) -> None:
         self._config = config
         self._jobs = jobs
-        self._notice = CompilationNotice(*SEARCH)
-        with CompilationNotice(*READING):
+        self._notice = CompilationNotice(SEARCH)
+        with CompilationNotice(READING):
             self._model = load_model(ini, config.table_limit, config.distortion_limit, cache)
         self._limits = _limits(self._model, config)
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)

@@ -85,10 +85,10 @@ def force_translations(
     form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
     n_missed = 0
     with ExitStack() as stack:
-        with CompilationNotice(*READING):
+        with CompilationNotice(READING):
             translator = _forced_translator(ini, config, weights, [line for _, line in lines])
         check_source(sources, translator.model, source)
-        stack.enter_context(CompilationNotice(*SEARCH))
+        stack.enter_context(CompilationNotice(SEARCH))
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
         progress = stack.enter_context(Progress("decode", len(lines)))
@@ -128,7 +128,7 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
             model.
     """
     refuse_overwriting([out], [source, nbest, *read_ini(ini).files()])
-    with CompilationNotice(*READING):
+    with CompilationNotice(READING):
         model = load_model(ini, ALL_ROWS, None)
         sparse = model.sparse_weights(weights)
         translator = Translator(model, _weighted(model, weights), NO_SEARCH, sparse)

@@ -71,7 +71,7 @@ TUNING = (
     "tuning tune --ini {folder}/moses.ini --source {folder}/text.en --reference {folder}/text.fr "
     "--max-iterations 2 --nbest-size 5 --jobs 1"
 )
-# The installed packages, not those of the working directory: what is compiled is kept beside the modules.
+# The installed packages, not those of the working directory, whose code has another folder.
 PYTHON = (sys.executable, "-P", "-m")
 TRAINING = "rescorer train --epochs 1"
 # Those of one chain use the same compiled code or the output of an earlier one; chains run side by side.
@@ -103,7 +103,6 @@ EXTRAS: Mapping[str, Extra] = {"tuning": "report", "moses-bridge": "build"}
 def compile_all(n_jobs: int | None = None) -> None:
     """Run the commands whose code is compiled at first use, each on a few words.
 
-    What is compiled is kept beside the modules, or in the user's cache where these cannot be written to.
     Commands whose packages are not installed are left out.
 
     Args:

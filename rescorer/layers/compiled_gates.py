@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit, njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import (
     Numbers,
@@ -84,7 +84,7 @@ def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: T
     return result
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _reset(
     inputs: NDArray[np.float32],
     gates: Numbers,
@@ -98,7 +98,7 @@ def _reset(
             out[row, k] = narrowed(value, out[row, k])
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _next_hidden(
     inputs: NDArray[np.float32],
     gates: Numbers,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba.extending import intrinsic, overload
+
+from moses_bridge.compiled import numba
+from moses_bridge.compiled.inner import expanded
 
 # exp(x) = 2^(x log2 e). Below 2^-126 floats are denormal: such terms are as good as 0 in a sum. Above 2^100 a
 # sum of thousands of them could be infinite.
@@ -15,33 +16,25 @@ LOG2_E = np.float32(math.log2(math.e))
 LOWEST_EXPONENT, HIGHEST_EXPONENT = np.float32(-126.0), np.float32(100.0)
 
 
-@intrinsic
-def bits_as_float(context: Any, bits: Any) -> Any:
+@expanded
+def bits_as_float(bits: Any) -> Any:
     """The float32 with these 32 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(numba.float32))
-
-    return numba.float32(numba.int32), generate
+    return np.int32(bits).view(np.float32)
 
 
-@intrinsic
-def float_as_bits(context: Any, number: Any) -> Any:
+@expanded
+def float_as_bits(number: Any) -> Any:
     """The 32 bits of a float32."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(numba.int32))
-
-    return numba.int32(numba.float32), generate
+    return np.float32(number).view(np.int32)
 
 
-@numba.njit(inline="always")
+@expanded
 def from_bfloat16(bits: Any) -> Any:
     """The float32 of a bfloat16, the upper half of one."""
     return bits_as_float(np.int32(bits) << np.int32(16))
 
 
-@numba.njit(inline="always")
+@expanded
 def to_bfloat16(number: Any) -> Any:
     """The bits of the nearest bfloat16, to even where two are equally near."""
     bits = float_as_bits(number)
@@ -49,7 +42,7 @@ def to_bfloat16(number: Any) -> Any:
     return np.uint16((bits + np.int32(0x7FFF) + odd) >> np.int32(16))
 
 
-@numba.njit(inline="always")
+@expanded
 def in_order(bits: Any) -> Any:
     """Turn the bits of floats into integers of the same order, and back.
 
@@ -58,7 +51,7 @@ def in_order(bits: Any) -> Any:
     return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
 
 
-@numba.njit(inline="always")
+@expanded
 def highest(numbers: Any) -> Any:
     """Maximum of an array of float32."""
     result = np.int32(-(2**31))
@@ -67,7 +60,7 @@ def highest(numbers: Any) -> Any:
     return bits_as_float(in_order(result))
 
 
-@numba.njit(inline="always")
+@expanded
 def exp(x: Any) -> Any:
     """e^x to 2e-7, no more than 2^100: 2^n times a polynomial of the rest."""
     # The polynomial is 2^(rest + 1/2) on -1/2 … 1/2, fitted for the smallest relative error.
@@ -84,7 +77,7 @@ def exp(x: Any) -> Any:
     return power * bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
 
 
-@numba.njit(inline="always")
+@expanded
 def sigmoid(x: Any) -> Any:
     """1 / (1 + e^-x) to 2e-7."""
     small = exp(-abs(x))
@@ -92,7 +85,7 @@ def sigmoid(x: Any) -> Any:
     return larger if x >= np.float32(0.0) else small * larger
 
 
-@numba.njit(inline="always")
+@expanded
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent to 2e-7 (the error, not its share of the result)."""
     small = exp(np.float32(-2.0) * abs(x))
@@ -110,14 +103,14 @@ def narrowed(number: Any, like: Any) -> Any:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(widened, strict=False)
+@numba.extending.overload(widened, strict=False)
 def _widened(number: Any) -> Any:
     if isinstance(number, numba.types.Float):
         return lambda number: number
     return lambda number: from_bfloat16(number)
 
 
-@overload(narrowed, strict=False)
+@numba.extending.overload(narrowed, strict=False)
 def _narrowed(number: Any, like: Any) -> Any:
     if isinstance(like, numba.types.Float):
         return lambda number, like: number

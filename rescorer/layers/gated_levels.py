@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit
@@ -195,7 +195,7 @@ def _room(n_rows: int, width: int, dtype: torch.dtype) -> Tensor:
     return make(n_rows, width, dtype=dtype)
 
 
-@njit(nogil=True)
+@njit_by_numbers(nogil=True)
 def _take_heads(
     before: NDArray[np.float32],
     parents: NDArray[np.int64],
@@ -209,7 +209,7 @@ def _take_heads(
             heads[head, k] = narrowed(row[k], heads[head, k])
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _open_gates(
     before: NDArray[np.float32],
     parents: NDArray[np.int64],
@@ -233,7 +233,7 @@ def _open_gates(
                 update[node, k] = sigmoid(inputs[node, d + k] + widened(products[head, d + k]))
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _next_states(
     before: NDArray[np.float32],
     parents: NDArray[np.int64],
@@ -253,7 +253,7 @@ def _next_states(
             states[node, k] = value + update[node, k] * (hidden[k] - value)
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _by_candidate(
     by_states: NDArray[np.float32],
     update: NDArray[np.float32],
@@ -272,7 +272,7 @@ def _by_candidate(
             rows[node, k] = narrowed(value, rows[node, k])
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _by_gates(
     before: NDArray[np.float32],
     parents: NDArray[np.int64],
@@ -315,7 +315,7 @@ def _by_gates(
             rows[head, d + k] = narrowed(sums[1, k], rows[head, d + k])
 
 
-@njit(nogil=True)
+@njit_by_numbers(nogil=True)
 def _add_to_heads(
     parents: NDArray[np.int64],
     firsts: NDArray[np.int64],

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.inner import expanded
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
 
@@ -71,7 +71,7 @@ def _on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return result
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _add_tile(
     products: Numbers,
     bias: NDArray[np.float32],
@@ -98,7 +98,7 @@ def _add_tile(
         sums[row] += total
 
 
-@numba.njit(inline="always")
+@expanded
 def _highest(products: Any, bias: Any) -> Any:
     """The highest logit of a row."""
     highest = in_order(float_as_bits(NO_SHIFT))
@@ -108,7 +108,7 @@ def _highest(products: Any, bias: Any) -> Any:
     return bits_as_float(in_order(highest))
 
 
-@numba.njit(inline="always")
+@expanded
 def _sum(products: Any, bias: Any, shift: Any) -> Any:
     """The sum of a row's exp(logit - shift)."""
     total = np.float32(0.0)

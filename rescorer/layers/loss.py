@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.ordered_map import map_in_order
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.inner import expanded
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import exp, highest, narrowed, widened
 from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
 
@@ -257,7 +257,7 @@ class _Layer:
         return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(bias_gradient)
 
 
-@numba.njit(inline="always")
+@expanded
 def _row_gradient(
     logits: Any, row_weight: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
     bias_gradient: Any,
@@ -282,7 +282,7 @@ def _row_gradient(
     return loss + row_weight * (np.log(exponentials) + alpha * log_z * log_z)
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _gradients(
     products: Numbers,
     bias: NDArray[np.float32],

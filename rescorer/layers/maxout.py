@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit, njit_by_numbers
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import Numbers, numpy_numbers, room_for_rows
 
@@ -62,7 +62,7 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
     return result
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _maxout_of_sum(
     products: Numbers,
     addends: NDArray[np.float32],

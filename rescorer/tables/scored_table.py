@@ -28,7 +28,7 @@ from rescorer.tables.run import Content, Counts, Run, bad_rows_of, read_run, sid
 from rescorer.tables.source_table import SourceTable
 
 # The compiled code, and the number of its functions with numba 0.68.
-ROW_BYTES = "the reading and writing of rows (some seconds)", 14
+ROW_BYTES = "the reading and writing of rows (some seconds)"
 
 
 def score_table(
@@ -166,7 +166,7 @@ def _write(
     with _sink(run, resume) as sink:
         n_done, n_parts = sink.progress["rows"], table.shard.n_shards if table.shard else 1
         progress = LineProgress("score", run.path, done=n_done, n_parts=n_parts)
-        with CompilationNotice(*ROW_BYTES), progress:
+        with CompilationNotice(ROW_BYTES), progress:
             for block in scored(run, _behind(blocks, n_done)):
                 sink.append(block.data, block.counts)
                 progress.update(block.counts["rows"])

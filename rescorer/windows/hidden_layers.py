@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.inner import expanded
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import ROWS_STEP, numpy_numbers
 from rescorer.windows.feed_forward import FeedForward
@@ -146,7 +146,7 @@ def _filled(n_rows: int) -> int:
     return -(-n_rows // ROWS_STEP) * ROWS_STEP
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) -> None:
     """Rectified sums of base and table rows.
 
@@ -187,26 +187,26 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
         _rectify(sums, out[i])
 
 
-@numba.njit(inline="always")
+@expanded
 def _add_three(sums: Any, one: Any, two: Any, three: Any, out: Any) -> None:
     for k in range(len(sums)):
         out[k] = sums[k] + (widened(one[k]) + widened(two[k]) + widened(three[k]))
 
 
-@numba.njit(inline="always")
+@expanded
 def _add_one(sums: Any, one: Any, out: Any) -> None:
     for k in range(len(sums)):
         out[k] = sums[k] + widened(one[k])
 
 
-@numba.njit(inline="always")
+@expanded
 def _rectify_three(sums: Any, one: Any, two: Any, three: Any, out: Any) -> None:
     for k in range(len(sums)):
         total = sums[k] + (widened(one[k]) + widened(two[k]) + widened(three[k]))
         out[k] = narrowed(max(total, np.float32(0)), out[k])
 
 
-@numba.njit(inline="always")
+@expanded
 def _rectify(sums: Any, out: Any) -> None:
     for k in range(len(sums)):
         out[k] = narrowed(max(sums[k], np.float32(0)), out[k])

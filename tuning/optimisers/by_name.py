@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 OptimizerName = Literal["mert", "kbmira", "pro", "xbleu"]
 OPTIMIZER_NAMES: tuple[OptimizerName, ...] = get_args(OptimizerName)
-N_COMPILED = 27  # number of functions of MERT, which has the most, as counted with numba 0.68
 
 
 def load_optimizer(name: OptimizerName) -> Optimizer:
@@ -37,7 +36,7 @@ def load_optimizer(name: OptimizerName) -> Optimizer:
         seed: int,
         jobs: int,
     ) -> OptimizerResult:
-        with CompilationNotice(f"the optimiser {name} (up to half a minute)", N_COMPILED):
+        with CompilationNotice(f"the optimiser {name} (up to half a minute)"):
             return function(pool, starts, config, seed, jobs)
 
     return optimize

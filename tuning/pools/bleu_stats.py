@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, count_lines, read_lines
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit, njit_by_numbers
 from moses_bridge.compiled.notice import CompilationNotice
 
 MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
 N_STATISTICS = 2 * MAX_ORDER + 1  # matches and totals, and the reference length
-WHAT_IS_COMPILED, N_COMPILED = "the count of n-grams (some seconds)", 9  # with numba 0.68
+WHAT_IS_COMPILED = "the count of n-grams (some seconds)"
 TINY = 1e-9  # replaces a count of 0 in logarithms and quotients
 
 Statistics = NDArray[np.int32]
@@ -98,7 +98,7 @@ class References:
         if len(pairs) and not 0 <= sentences.min() <= sentences.max() < len(self):
             raise IndexError(f"sentences 0 to {len(self) - 1} have references, not all of these")
         rows = np.zeros((len(pairs), N_STATISTICS), np.int32)
-        with CompilationNotice(WHAT_IS_COMPILED, N_COMPILED):
+        with CompilationNotice(WHAT_IS_COMPILED):
             _count(words, offsets, sentences, self._words, self._offsets, self._firsts, rows)
         return rows
 
@@ -313,7 +313,7 @@ class BleuMetric:
 BLEU = BleuMetric()
 
 
-@njit(nogil=True)
+@njit_by_numbers(nogil=True)
 def _fill_bleu(statistics, firsts, losers, winners, products, brevity):  # type: ignore[no-untyped-def]
     """Fill the product of the precisions and the log of the brevity penalty; see `BleuMetric.along`."""
     now = np.zeros(N_STATISTICS)

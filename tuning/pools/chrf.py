@@ -19,7 +19,7 @@ from tuning.pools.metric import Counts, SummedMetric, TextReferences, Values, un
 
 MAX_ORDER = 6
 BETA_SQUARED = 4.0  # recall counts twice as much as precision
-WHAT_IS_COMPILED, N_COMPILED = "the count of character n-grams (some seconds)", 5
+WHAT_IS_COMPILED = "the count of character n-grams (some seconds)"
 CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
 
 
@@ -68,7 +68,7 @@ class ChrfReferences(TextReferences):
         pairs = list(hypotheses)
         rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)
         others: list[list[NDArray[np.uint32]]] = [[] for _ in self.sentences]
-        with CompilationNotice(WHAT_IS_COMPILED, N_COMPILED):
+        with CompilationNotice(WHAT_IS_COMPILED):
             for row, (sentence, words) in zip(rows, pairs, strict=True):
                 if not others[sentence]:
                     others[sentence] = [_characters(text) for text in self.sentences[sentence]]

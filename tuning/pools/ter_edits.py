@@ -21,7 +21,7 @@ from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.notice import CompilationNotice
 
-COMPILING = CompilationNotice("the edits of TER (some seconds)", 18)
+COMPILING = CompilationNotice("the edits of TER (some seconds)")
 MOST_SHIFTED_WORDS, FARTHEST_SHIFT, MOST_SHIFTS = 10, 50, 1000
 BEAM = 25
 UNREACHED = 1 << 40

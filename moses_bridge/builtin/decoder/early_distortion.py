@@ -6,10 +6,9 @@ A phrase away from the first gap makes a jump back necessary. This cost counts t
 
 from __future__ import annotations
 
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.inner import inner
 
 
-@compiled
 def early_cost(previous_end: int, gap: int, start: int, end: int) -> int:
     """The cost of translating words start..end-1 next, in words.
 
@@ -25,3 +24,6 @@ def early_cost(previous_end: int, gap: int, start: int, end: int) -> int:
     if end < previous_end:
         return 2 * length
     return 2 * (start - max(previous_end, gap) + length)
+
+
+compiled_early_cost = inner(early_cost)

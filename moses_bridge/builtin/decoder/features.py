@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.builtin.decoder.early_distortion import early_cost
+from moses_bridge.builtin.decoder.early_distortion import compiled_early_cost
 from moses_bridge.builtin.decoder.feature_slots import (
     DISTORTION,
     LANGUAGE_MODEL,
@@ -25,11 +25,11 @@ from moses_bridge.builtin.decoder.further_models import (
     word_log10,
 )
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
-from moses_bridge.builtin.decoder.orientations import orientation
+from moses_bridge.builtin.decoder.orientations import compiled_orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 
 @compiled
@@ -51,7 +51,7 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     previous_start, previous_end, previous_row = -1, 0, UNKNOWN_ROW
     for i in range(len(rows)):
         row = rows[i]
-        kind = orientation(previous_start, previous_end, starts[i], ends[i])
+        kind = compiled_orientation(previous_start, previous_end, starts[i], ends[i])
         values[DISTORTION] -= abs(starts[i] - previous_end)
         if row >= 0:
             values[REORDERING + kind] += model.reordering[row, kind]
@@ -92,7 +92,7 @@ def _early_costs(starts: Any, ends: Any) -> int:
     covered = np.zeros(ends.max() + 1, np.bool_)
     gap, previous_end, total = 0, 0, 0
     for i in range(len(starts)):
-        total += early_cost(previous_end, gap, starts[i], ends[i])
+        total += compiled_early_cost(previous_end, gap, starts[i], ends[i])
         covered[starts[i] : ends[i]] = True
         while covered[gap]:
             gap += 1

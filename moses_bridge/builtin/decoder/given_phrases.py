@@ -20,7 +20,7 @@ from moses_bridge.builtin.decoder.options import (
 )
 from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.marked_text import Given
 
 FIRST_GIVEN_ROW = UNKNOWN_ROW - 1  # translation i of a sentence has the row FIRST_GIVEN_ROW - i

@@ -16,8 +16,7 @@ from moses_bridge.compiled.hash_table import (
     slot_of,
 )
 from moses_bridge.compiled.inner import inlined, inner_maker
-from moses_bridge.compiled.ranking import ranking
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 NONE = -1
 
@@ -200,7 +199,7 @@ def close_stack(
     for i in range(len(winners)):
         estimates[i] = hyps.estimates[winners[i]]
         n_coverages = max(n_coverages, hyps.coverages[winners[i]] + 1)
-    ranked = ranking(estimates)
+    ranked = np.argsort(-estimates, kind="mergesort")
     if n_covered < options.n_words:
         ranked = ranked[:stack_size]
     sizes = np.zeros(n_coverages, np.int32)

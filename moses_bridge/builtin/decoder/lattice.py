@@ -19,8 +19,7 @@ from moses_bridge.compiled.hash_table import (
     hash_number,
 )
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.ranking import ranking
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 
 class Paths(NamedTuple):
@@ -154,7 +153,7 @@ def _push_deviants(
 @inner_maker
 def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept entries, sorted and so a heap."""
-    ranked = ranking(heap.scores[:n_heap])[:n_kept]
+    ranked = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
     _move_to_front(heap.scores, ranked)
     _move_to_front(heap.parents, ranked)
     _move_to_front(heap.depths, ranked)

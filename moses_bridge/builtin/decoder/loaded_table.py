@@ -34,9 +34,9 @@ from moses_bridge.builtin.decoder.source_trie import (
 )
 from moses_bridge.compiled.bytes_by_name import NEWLINE
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
-from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.row_columns import (
     ALIGNMENT,
     SPARSE,

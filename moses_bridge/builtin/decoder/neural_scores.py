@@ -11,7 +11,7 @@ from moses_bridge.builtin.decoder.ngram_memo import enter_ngrams
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.searches import LastPhrases
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 
 class FeatureWords(NamedTuple):

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import UserError
 from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.prefetch import prefetch
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 40 MB
@@ -132,9 +131,7 @@ def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> i
         new: (n, width) int32; its first rows are filled with the new n-grams.
     """
     for i in range(len(ngrams)):
-        code = _code_of(ngrams[i])
-        places[i] = code
-        prefetch(slots, slot_of(np.uint64(code), len(slots)))
+        places[i] = _code_of(ngrams[i])
     n_new = 0
     for i in range(len(ngrams)):
         slot = _find(places[i], slots)

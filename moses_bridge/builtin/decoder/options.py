@@ -30,8 +30,7 @@ from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.ranking import ranking
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
@@ -359,7 +358,7 @@ def _raised_order(options: Options, added: Any) -> Any:
     estimates = options.estimates + added
     for span in range(len(options.span_starts) - 1):
         first, last = options.span_starts[span], options.span_starts[span + 1]
-        ranked = ranking(estimates[first:last])
+        ranked = np.argsort(-estimates[first:last], kind="mergesort")
         for i in range(last - first):
             order[first + i] = first + ranked[i]
     return order

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.inner import inner
 
 DISCONTINUOUS = 2  # the phrases are apart, or in no order
 
 
-@compiled
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """The orientation of a phrase to the previous one; ends are exclusive.
 
@@ -18,9 +17,11 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     return 1 if end == previous_start else DISCONTINUOUS
 
 
-@compiled
 def words_between(previous_start: int, previous_end: int, start: int, end: int) -> tuple[int, int]:
     """The source words between a phrase and the previous one, first and end; all ends are exclusive."""
     if previous_end <= start:
         return previous_end, start
     return end, previous_start
+
+
+compiled_orientation, compiled_words_between = inner(orientation), inner(words_between)

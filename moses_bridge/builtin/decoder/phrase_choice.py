@@ -22,8 +22,7 @@ from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_ro
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.ranking import ranking
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 
 @inner
@@ -112,7 +111,7 @@ def choose(node: int, model: WeightedModel) -> None:
         scores[i] += _weighted_lm(row, model, context)
         scores[i] += further_alone(row, model, contexts)
     n_kept = np.zeros(len(model.choices.table_limits), np.int64)
-    _keep_best(node, numbers, ranking(scores), model, n_kept)
+    _keep_best(node, numbers, np.argsort(-scores, kind="mergesort"), model, n_kept)
 
 
 @inner

@@ -32,8 +32,7 @@ from moses_bridge.compiled.hash_table import (
     n_slots,
     slot_of,
 )
-from moses_bridge.compiled.prefetch import prefetch
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import (
     Answer,
     LostScorer,
@@ -45,7 +44,6 @@ from moses_bridge.formats.ngram_scorer import (
 
 MAX_NGRAMS = 1 << 24  # 400 MB; a tuning on 1,000 sentences has six million
 FIRST_ROOM = 1 << 14
-AHEAD = 16  # of entering, memory is begun to be read
 CODE_BITS = np.uint64(2**63 - 1)
 Command = tuple[str, ...]
 
@@ -332,10 +330,6 @@ def _enter(codes: Any, values: Any, known: Any, of_known: Any) -> int:
     """Enter values by their hashes, which may be a table's with free slots; return the number of new ones."""
     n_new = 0
     for i in range(len(codes)):
-        if i + AHEAD < len(codes):
-            coming = slot_of(hash_number(codes[i + AHEAD]), len(known))
-            prefetch(known, coming)
-            prefetch(of_known, coming)
         if codes[i] == FREE:
             continue
         slot = find_key(known, codes[i])

@@ -20,9 +20,9 @@ from moses_bridge.builtin.decoder.row_reader import (
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, TrieTables, child_of
 from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
 from moses_bridge.compiled.scanning import line_end, next_token
-from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next

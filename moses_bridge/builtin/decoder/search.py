@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.early_distortion import early_cost
+from moses_bridge.builtin.decoder.early_distortion import compiled_early_cost
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.further_models import phrase_score, start_contexts
 from moses_bridge.builtin.decoder.hypotheses import (
@@ -28,12 +28,16 @@ from moses_bridge.builtin.decoder.hypotheses import (
     close_stack,
 )
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS, orientation, words_between
+from moses_bridge.builtin.decoder.orientations import (
+    DISCONTINUOUS,
+    compiled_orientation,
+    compiled_words_between,
+)
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
-from moses_bridge.builtin.language_model.lm_index import LN10, lm_score, read_ahead
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inlined, inner
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
 
@@ -278,7 +282,7 @@ def _sorted_hypotheses(
 def _jump(hyp: int, start: int, end: int, limits: Limits, hyps: Hypotheses) -> int:
     """The cost of the jump of a hypothesis to the words start..end-1."""
     if limits.early_distortion:
-        return int(early_cost(hyps.ends[hyp], hyps.gaps[hyp], start, end))
+        return int(compiled_early_cost(hyps.ends[hyp], hyps.gaps[hyp], start, end))
     return int(abs(start - hyps.ends[hyp]))
 
 
@@ -327,8 +331,6 @@ def _pop_cells(
     n_heap, best = 0, -np.inf
     for cell in range(n_edges):
         cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
-        _read_ahead(cell, 0, 0, options, lm, hyps, edges)
-    for cell in range(n_edges):
         _score_cell(cell, options, lm, weights, limits, last_stack, hyps, edges, cells)
         n_heap = _push(cells, n_heap, cell)
     n_cells = n_edges
@@ -340,8 +342,6 @@ def _pop_cells(
         if cells.estimates[cell] >= best + limits.beam:
             best = max(best, cells.estimates[cell])
             _keep(cell, options, hyps, edges, cells)
-        if n_heap > 0:
-            _read_next(cells.heap[0], options, lm, hyps, edges, cells)
         edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
         for step in range(2):
             next_x, next_y = x + step, y + 1 - step
@@ -351,32 +351,6 @@ def _pop_cells(
                 _score_cell(n_cells, options, lm, weights, limits, last_stack, hyps, edges, cells)
                 n_heap = _push(cells, n_heap, n_cells)
                 n_cells += 1
-
-
-@inlined
-def _read_next(
-    cell: int, options: Options, lm: LanguageModel, hyps: Hypotheses, edges: Edges, cells: Cells
-) -> None:
-    """Begin to read for the neighbours of the cell that is best now: it is likely to be taken next."""
-    edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
-    if x + 1 < edges.hyp_sizes[edge]:
-        _read_ahead(edge, x + 1, y, options, lm, hyps, edges)
-    if y + 1 < edges.option_sizes[edge]:
-        _read_ahead(edge, x, y + 1, options, lm, hyps, edges)
-
-
-@inlined
-def _read_ahead(
-    edge: int, x: int, y: int, options: Options, lm: LanguageModel, hyps: Hypotheses, edges: Edges
-) -> None:
-    """Begin to read what the score of a cell needs first of the language model.
-
-    An option without words reads for those of the next one, if there is one: comparing costs less here.
-    """
-    hyp, option = edges.hyps[edges.hyp_starts[edge] + x], edges.option_starts[edge] + y
-    first = options.word_starts[option]
-    if first < len(options.lm_words):
-        read_ahead(lm.tables, hyps.contexts[hyp, 0], options.lm_words[first])
 
 
 @inlined
@@ -400,13 +374,13 @@ def _score_cell(
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
     option = edges.option_starts[edge] + cells.ys[cell]
     start, end = options.starts[option], options.ends[option]
-    kind = orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
+    kind = compiled_orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
     score = hyps.scores[hyp] + options.stateless_scores[option] + options.reordering[option, kind]
     score -= weights[DISTORTION] * _jump(hyp, start, end, limits, hyps)
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
     if kind == DISCONTINUOUS:
-        first, last = words_between(hyps.starts[hyp], hyps.ends[hyp], start, end)
+        first, last = compiled_words_between(hyps.starts[hyp], hyps.ends[hyp], start, end)
         score += options.between[last] - options.between[first]
     of_words = _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
     cells.lm_scores[cell] = of_words

@@ -24,7 +24,7 @@ from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 
 class Parts(NamedTuple):

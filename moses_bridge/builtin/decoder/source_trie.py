@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, find_key
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.kept_code import compiled
 
 ROOT = 0
 NO_NODE = -1

@@ -18,7 +18,6 @@ from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
 from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.table_groups import TableGroup
 from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.ranking import ranking
 from moses_bridge.compiled.scanning import same_bytes
 
 NO_COUNTS = -1
@@ -187,7 +186,7 @@ def _given_rows(
         for j in range(first, last):
             weight = weights[members.own_weights[table] + j - first]
             scores[i] += weight * members.loaded[found.numbers[begin + i], j]
-    return begin + ranking(scores)[: members.limits[table]]
+    return begin + np.argsort(-scores, kind="mergesort")[: members.limits[table]]
 
 
 @inner

@@ -23,8 +23,8 @@ from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.builtin.decoder.source_trie import phrase_lengths
 from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.compiled.scanning import next_token
-from moses_bridge.compiled.unsigned_indices import compiled
 
 NO_LINK = -1
 NO_ROW = -1

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from moses_bridge.base.array_file import ArrayFiles
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
+from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards, number_phrases
 from moses_bridge.builtin.extraction.occurrences import (
     MAX_WORDS,
     NO_OCCURRENCES,
     Occurrences,
     extract,
 )
-from moses_bridge.builtin.extraction.phrase_numbers import number_phrases
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
 
 N_ORIENTATIONS = 3
+SMOOTHING = 0.5  # the default of train-model.perl for lexical-reordering-score
 N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to
 
 
@@ -274,3 +274,18 @@ def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
             members |= 1 << (links.others[k] - side.other_starts[row])
         rank = rank * N_SETS + ranks[members]
     return int(rank)
+
+
+def reordering_probs(pairs: PairCounts) -> NDArray[np.float64]:
+    """(n_pairs, 6) probabilities of monotone, swap, other: towards the phrase before, then after.
+
+    Relative frequencies with 0.5 added to each count, as `lexical-reordering-score` of Moses does
+    (Koehn et al., "Edinburgh System Description", IWSLT 2005).
+    """
+    return np.concatenate((_smoothed(pairs.previous), _smoothed(pairs.next)), axis=1)
+
+
+def _smoothed(counts: NDArray[np.int32]) -> NDArray[np.float64]:
+    raised = counts + SMOOTHING
+    probs: NDArray[np.float64] = raised / raised.sum(axis=1, keepdims=True)
+    return probs

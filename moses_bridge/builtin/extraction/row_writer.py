@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
 
 N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
@@ -49,7 +48,7 @@ def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np
     return int((text.bytes_before[starts + lens] - text.bytes_before[starts]).sum())
 
 
-@njit(nogil=True)
+@inner
 def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) -> int:
     """Write the words from `start`, each followed by a blank, and return the new end."""
     for position in range(start, start + length):
@@ -62,7 +61,7 @@ def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) ->
     return end
 
 
-@njit(nogil=True)
+@inner
 def put_count(out: Any, end: int, count: int) -> int:
     """Write a non-negative whole number and return the new end."""
     divisor = 1
@@ -75,7 +74,7 @@ def put_count(out: Any, end: int, count: int) -> int:
     return end
 
 
-@njit(nogil=True)
+@inner
 def put_number(out: Any, end: int, number: float) -> int:
     """Write a non-negative number as C++ streams do, `%g` with 6 digits, and return the new end."""
     if number == 0.0:

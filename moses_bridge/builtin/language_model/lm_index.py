@@ -48,10 +48,8 @@ from moses_bridge.builtin.language_model.kenlm_binary import (
     read_kenlm_binary,
 )
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
-from moses_bridge.compiled.inner import inlined, inner
-from moses_bridge.compiled.kept_code import njit
-from moses_bridge.compiled.prefetch import prefetch
-from moses_bridge.compiled.unsigned_indices import compiled
+from moses_bridge.compiled.inner import expanded, inlined, inner
+from moses_bridge.compiled.kept_code import compiled
 
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0
@@ -239,7 +237,7 @@ def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem
     raise InputError(path, section.first_line + row, words, expected)
 
 
-@njit(inline="always")
+@expanded
 def _key(tables: LmTables, node: int, word: int) -> int:
     if tables.has_codes:
         return int(np.int64(code_of(tables.entries[2 * node], word)))
@@ -381,7 +379,7 @@ def lm_score_matched(
     return log_prob, n_new, n_matched
 
 
-@compiled
+@inner
 def lm_score(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int]:
@@ -399,13 +397,6 @@ def lm_score(
     """
     log_prob, n_new, _ = lm_score_matched(tables, context, n_context, word, new_context)
     return log_prob, n_new
-
-
-@inlined
-def read_ahead(tables: LmTables, previous: int, word: int) -> None:
-    """Begin to read the node of the words `previous` and `word`, for an `lm_score` soon, without waiting."""
-    slot = slot_of(hash_number(_key(tables, word, previous)), tables.mask + 1)
-    prefetch(tables.entries, 2 * (tables.n_words + slot))
 
 
 @compiled

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import exp
 
@@ -227,7 +227,7 @@ class _Attention(torch.autograd.Function):
         return by_query, by_energy, *[None] * 7
 
 
-@numba.njit(inline="always")
+@expanded
 def _tanh(x: Any) -> Any:
     """Hyperbolic tangent to 2e-7, in operations that vectorise."""
     power = exp(np.float32(-2.0) * abs(x))

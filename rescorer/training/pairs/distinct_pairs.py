@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, slot_of
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.kept_code import njit
 from rescorer.training.pairs.row_records import (
     HEADER,
@@ -189,7 +189,7 @@ def _same(records: Any, first: int, second: int, n_words: int) -> bool:
     return True
 
 
-@njit(nogil=True)
+@inner_maker
 def _grouped(groups: Any, n_groups: int) -> Any:
     """The pairs group by group, otherwise as they came, and how many each group has."""
     sizes = np.zeros(n_groups, np.uint32)
@@ -203,7 +203,7 @@ def _grouped(groups: Any, n_groups: int) -> Any:
     return order, sizes
 
 
-@njit(nogil=True)
+@inner_maker
 def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
     """Lengths and words of one side of some records."""
     lens = np.empty(len(chosen), np.uint16)

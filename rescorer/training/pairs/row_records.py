@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.bytes_by_name import BLANK, TAB
@@ -74,26 +72,6 @@ class Given(NamedTuple):
 
 
 NOT_GIVEN = Given(False, 0.0, 0.0)
-
-
-@intrinsic
-def float64_as_bits(context: Any, number: Any) -> Any:
-    """The 64 bits of a float64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(numba.uint64))
-
-    return numba.uint64(numba.float64), generate
-
-
-@intrinsic
-def bits_as_float64(context: Any, bits: Any) -> Any:
-    """The float64 with these 64 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(numba.float64))
-
-    return numba.float64(numba.uint64), generate
 
 
 @njit(nogil=True)
@@ -187,7 +165,7 @@ def _is_wanted(found: Given, wanted: Wanted) -> bool:
 def _set_header(
     records: Any, record: int, row: int, n_source: int, n_target: int, count: float
 ) -> None:
-    bits = float64_as_bits(count)
+    bits = np.float64(count).view(np.uint64)
     records[record] = row
     records[record + 1] = n_source | (n_target << HALF)
     records[record + 2] = np.uint32(bits & np.uint64(0xFFFFFFFF))
@@ -284,7 +262,7 @@ def target_words(records: Any, record: int) -> int:
 def joint_count_of(records: Any, record: int) -> float:
     """The joint count of a record."""
     high = np.uint64(records[record + 3]) << np.uint64(32)
-    return float(bits_as_float64(high | np.uint64(records[record + 2])))
+    return float(np.uint64(high | np.uint64(records[record + 2])).view(np.float64))
 
 
 @inner

@@ -8,7 +8,6 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from moses_bridge.compiled.inner import inlined, inner, inner_maker
-from moses_bridge.compiled.linked_code import LinkedCode
 
 
 @inner
@@ -57,22 +56,7 @@ def test_inner_functions_count_no_references_and_may_call_one_that_makes_arrays(
         assert "NRT_incref(" not in code.split("define")[1]
 
 
-def test_code_that_only_compiled_code_calls_becomes_a_part_of_it() -> None:
-    @inner
-    def double(value: Any) -> Any:
-        return 2 * value
-
-    @njit
-    def call(value: Any) -> Any:
-        return double(value) + 1
-
-    assert call(3.0) == 7.0
-    [part] = double.overloads.values()
-    assert isinstance(part.library, LinkedCode)
-    assert part.library.get_pointer_to_function(part.fndesc.llvm_func_name) == 0
-
-
-def test_code_that_is_linked_can_end_with_an_error() -> None:
+def test_inner_code_can_end_with_an_error() -> None:
     @inner
     def check(value: float) -> float:
         if value < 0:

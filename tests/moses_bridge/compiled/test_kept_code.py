@@ -1,13 +1,13 @@
-"""Compiled code on disk: found by what it is for, and by nothing else, whoever else keeps some meanwhile."""
+"""Compiled code on disk: of these sources, undamaged, whoever else compiles or keeps some meanwhile."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
-from collections.abc import Callable
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,154 +15,195 @@ import pytest
 import moses_bridge
 import rescorer
 import tuning
-from moses_bridge.compiled import kept_code
-from moses_bridge.compiled.kept_code import CodeFiles
+from moses_bridge.compiled.code_folder import VARIABLE
+from moses_bridge.compiled.kept_code import njit_by_numbers
 
-FUNCTION = """\
-from moses_bridge.compiled.kept_code import njit
+INNER = """\
+from moses_bridge.compiled.inner import inner
 
-@njit(nogil=True)
-def doubled(values):
-    total = 0.0
-    for value in values:
-        total += value
-    return 2 * total
+@inner
+def factor(value):
+    return 2.0 * value
 """
-# Of one size, so that code for one of them would run on the other.
-WHOLE, REAL = np.array([1, 2, 3]), np.array([0.5, 0.25, 4.0])
-TYPES = ("int64", "x"), ("float64", "x")
+KEPT = """\
+from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.formats.an_inner import factor
+
+@compiled
+def total(values):
+    found = 0.0
+    for value in values:
+        found += factor(value)
+    return found
+
+@compiled
+def highest(values):
+    return factor(values[len(values) - 1])
+"""
+PROGRAM = """\
+import numpy as np
+from moses_bridge.formats.kept import highest, total
+values = np.array([0.5, 1.0, 4.0])
+hits = [sum(function.stats.cache_hits.values()) for function in (total, highest)]
+results = total(values), highest(values)
+hits = [sum(function.stats.cache_hits.values()) for function in (total, highest)]
+print(*results, *hits)
+"""
+CONFIGURATION = """\
+disable_jit: 1
+boundscheck: 1
+opt: '0'
+debug_cache: 1
+cache_dir: {folder}/foreign
+"""
+
+
+class Sources:
+    """Another copy of a package, with its own folder of kept code, and with two functions in two files.
+
+    Args:
+        folder: for all of it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.kept = folder, folder / "kept"
+        place = Path(moses_bridge.__file__).parent
+        ignored = shutil.ignore_patterns("__pycache__", "builtin", "decoding", "check", "cli")
+        shutil.copytree(place, folder / "packages" / place.name, ignore=ignored)
+        self.inner = folder / "packages" / place.name / "formats" / "an_inner.py"
+        self.inner.write_text(INNER)
+        self.inner.with_name("kept.py").write_text(KEPT)
+        (folder / "work").mkdir()
+
+    def start(self, program: str = PROGRAM) -> subprocess.Popen[str]:
+        environment = os.environ | {
+            "PYTHONPATH": str(self.folder / "packages"),
+            VARIABLE: str(self.kept),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-Werror", "-c", program],
+            cwd=self.folder / "work",
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, program: str = PROGRAM) -> list[float]:
+        """What a new process prints."""
+        return self.end_of(self.start(program))
+
+    @staticmethod
+    def end_of(process: subprocess.Popen[str]) -> list[float]:
+        printed, told = process.communicate()
+        assert (process.returncode, told) == (0, "")
+        return [float(word) for word in printed.split()]
+
+    def files(self) -> list[Path]:
+        return sorted(path for path in self.kept.rglob("*.nb[ic]"))
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> CodeFiles:
-    return CodeFiles(tmp_path, "module.function-3.py311", (1.5, 200))
+def sources(tmp_path: Path) -> Sources:
+    return Sources(tmp_path)
 
 
-@pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Loads the function as a new process would: nothing but the files is known."""
-    monkeypatch.setattr("numba.config.CACHE_DIR", "")  # NUMBA_CACHE_DIR: now beside the module
-    path = tmp_path / "functions.py"
-    path.write_text(FUNCTION)
-
-    def load() -> Any:
-        spec = importlib.util.spec_from_file_location("functions", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module.doubled
-
-    return load
+def test_code_is_found_by_the_next_process(sources: Sources) -> None:
+    assert sources.run() == [11.0, 8.0, 0, 0]
+    assert len(sources.files()) == 4
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_code_is_found_by_the_next_process(loaded: Callable[[], Any], tmp_path: Path) -> None:
-    first, second = loaded(), loaded()
-    for function in (first, second):
-        assert function(WHOLE) == 12.0
-        assert function(REAL) == 9.5
-    assert sum(first.stats.cache_misses.values()) == 2
-    assert sum(second.stats.cache_hits.values()) == 2
-    assert not second.stats.cache_misses
-    assert len(list((tmp_path / "__pycache__").glob("*.nbc"))) == 2
+def test_a_change_of_another_file_is_seen(sources: Sources) -> None:
+    """The function itself, whose file numba compares, has not changed."""
+    assert sources.run() == [11.0, 8.0, 0, 0]
+    sources.inner.write_text(INNER.replace("2.0", "4.0"))
+    assert sources.run() == [22.0, 16.0, 0, 0]
+    sources.inner.write_text(INNER)
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_code_for_a_changed_source_is_made_anew(loaded: Callable[[], Any], tmp_path: Path) -> None:
-    assert loaded()(REAL) == 9.5
-    (tmp_path / "functions.py").write_text(FUNCTION.replace("2 * total", "200 * total"))
-    assert loaded()(REAL) == 950.0
-    assert len(list((tmp_path / "__pycache__").glob("*.nbc"))) == 1
+@pytest.mark.parametrize("place", [0, 0.3, 0.7])
+def test_a_damaged_file_is_compiled_again(sources: Sources, place: float) -> None:
+    sources.run()
+    for path in sources.files():
+        content = bytearray(path.read_bytes())
+        content[int(place * len(content))] ^= 64
+        path.write_bytes(content)
+    assert sources.run() == [11.0, 8.0, 0, 0]
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_what_is_compiled_again_is_not_that_of_before(loaded: Callable[[], Any]) -> None:
-    function = loaded()
-    function(REAL)
-    function.recompile()
-    assert sum(function.stats.cache_misses.values()) == 2
+def test_code_of_a_process_that_was_killed_is_compiled_again(sources: Sources) -> None:
+    assert sources.run(f"{PROGRAM}\nimport os, sys\nsys.stdout.flush()\nos._exit(0)") == [
+        11,
+        8,
+        0,
+        0,
+    ]
+    assert len(sources.files()) == 4
+    assert sources.run() == [
+        11.0,
+        8.0,
+        1,
+        0,
+    ]  # the first one was listed before the second was compiled
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_another_process_keeps_code_meanwhile(
-    files: CodeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where numba's own files get each other's names: nothing is on disk yet when the other one looks."""
-    other = CodeFiles(tmp_path, "module.function-3.py311", (1.5, 200))
-    dumps = kept_code.dumps
-
-    def late(value: object) -> Any:
-        monkeypatch.setattr(kept_code, "dumps", dumps)
-        other.save(TYPES[1], "code for real numbers")
-        return dumps(value)
-
-    monkeypatch.setattr(kept_code, "dumps", late)
-    files.save(TYPES[0], "code for whole numbers")
-    for each in (files, other):
-        assert each.load(TYPES[0]) == "code for whole numbers"
-        assert each.load(TYPES[1]) == "code for real numbers"
+def test_processes_that_compile_at_once(sources: Sources) -> None:
+    for process in [sources.start() for _ in range(4)]:
+        assert sources.end_of(process)[:2] == [11.0, 8.0]
+    assert sources.run()[:2] == [11.0, 8.0]
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_code_of_another_source_or_version_is_not_found(
-    files: CodeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files.save(TYPES[0], "code")
-    assert CodeFiles(tmp_path, "module.function-3.py311", (1.5, 201)).load(TYPES[0]) is None
-    assert CodeFiles(tmp_path, "module.function-4.py311", (1.5, 200)).load(TYPES[0]) is None
-    monkeypatch.setattr("numba.__version__", "0.1")
-    assert CodeFiles(tmp_path, "module.function-3.py311", (1.5, 200)).load(TYPES[0]) is None
-    assert files.load(TYPES[0]) == "code"
+def test_a_configuration_of_the_working_directory_is_not_read(sources: Sources) -> None:
+    configuration = sources.folder / "work" / ".numba_config.yaml"
+    configuration.write_text(CONFIGURATION.format(folder=sources.folder))
+    settings = "int(numba.config.{} or 0)".format
+    printed = f"print({', '.join(map(settings, ('DISABLE_JIT', 'BOUNDSCHECK', 'OPT')))})"
+    assert sources.run(f"import numba\n{printed}") == [1, 1, 0]
+    program = f"{PROGRAM}\nfrom moses_bridge.compiled import numba\n{printed}\nimport yaml"
+    assert sources.run(program) == [11.0, 8.0, 0, 0, 0, 0, 3]
+    assert not (sources.folder / "foreign").exists()
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_code_of_an_older_source_goes_and_that_of_others_stays(
-    files: CodeFiles, tmp_path: Path
-) -> None:
-    files.save(TYPES[0], "old")
-    longer = CodeFiles(tmp_path, "module.function-3.py311b", (1.5, 200))
-    longer.save(TYPES[0], "of another function")
-    (tmp_path / "module.function-3.py311.1.nbc").write_bytes(b"numba's own")
-    newer = CodeFiles(tmp_path, "module.function-3.py311", (1.5, 201))
-    for key in TYPES:
-        newer.save(key, "new")
-    assert [newer.load(key) for key in TYPES] == ["new", "new"]
-    assert longer.load(TYPES[0]) == "of another function"
-    assert len(list(tmp_path.iterdir())) == 3
+def test_numba_may_be_imported_before_and_keeps_its_folder(sources: Sources) -> None:
+    program = (
+        f"import numba\nnumba.config.CACHE_DIR = ''\n{PROGRAM}\nassert not numba.config.CACHE_DIR"
+    )
+    assert sources.run(program) == [11.0, 8.0, 0, 0]
+    assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-@pytest.mark.parametrize("n_bytes", [0, 1, 20])
-def test_a_damaged_file_counts_as_none(files: CodeFiles, tmp_path: Path, n_bytes: int) -> None:
-    files.save(TYPES[0], "code")
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:n_bytes])
-    assert files.load(TYPES[0]) is None
-    files.save(TYPES[0], "code")
-    assert files.load(TYPES[0]) == "code"
+def test_each_kind_of_numbers_has_its_own_function(tmp_path: Path) -> None:
+    @njit_by_numbers()
+    def last(values, place):  # type: ignore[no-untyped-def]
+        """The last one."""
+        return values[place]
+
+    assert last.__doc__ == "The last one."
+    for kind in (np.float32, np.float64, np.int64):
+        assert last(np.array([1, 2], kind), 1) == 2
+        assert last(np.array([1, 3], kind), 1) == 3
 
 
-def test_a_name_alone_does_not_count(files: CodeFiles, tmp_path: Path) -> None:
-    files.save(TYPES[0], "code for whole numbers")
-    (whole,) = tmp_path.iterdir()
-    files.save(TYPES[1], "code for real numbers")
-    (real,) = set(tmp_path.iterdir()) - {whole}
-    whole.replace(real)
-    assert files.load(TYPES[1]) is None
+def test_only_one_place_imports_numba_and_keeps_code() -> None:
+    for package in (moses_bridge, rescorer, tuning):
+        (folder,) = package.__path__
+        for path in Path(folder).rglob("*.py"):
+            if path.parent.name == "compiled":
+                continue
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                _check(node, path)
 
 
-def test_what_cannot_be_written_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    files = CodeFiles(tmp_path, "function", 1)
-    files.save(TYPES[0], "code")
-    assert files.load(TYPES[0]) is None
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "package", [moses_bridge, rescorer, tuning], ids=lambda each: each.__name__
-)
-def test_no_function_is_kept_by_numba_itself(package: ModuleType) -> None:
-    (folder,) = package.__path__
-    for path in Path(folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("jit"):
-                assert "cache" not in [option.arg for option in node.keywords], path
+def _check(node: ast.AST, path: Path) -> None:
+    if isinstance(node, ast.ImportFrom):
+        assert (node.module or "").split(".")[0] != "numba", path
+    if isinstance(node, ast.Import):
+        assert "numba" not in [name.name.split(".")[0] for name in node.names], path
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("jit"):
+        assert "cache" not in [option.arg for option in node.keywords], path

@@ -9,8 +9,7 @@ import pytest
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_bridge.builtin.extraction.pair_counts import collected_pairs
-from moses_bridge.builtin.extraction.reordering import reordering_probs
+from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_reordering_table
 
 TABLE = "reordering-table.wbe-msd-bidirectional-fe.gz"

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 
 from moses_bridge.builtin.extraction.row_writer import put_number
 
 
+@njit
+def put(out: Any, number: float) -> int:
+    return int(put_number(out, 0, number))
+
+
 def printed(number: float) -> bytes:
     out = np.zeros(64, np.uint8)
-    return out[: put_number(out, 0, number)].tobytes()
+    return out[: put(out, number)].tobytes()
 
 
 def test_numbers_are_printed_as_c_prints_them() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
@@ -27,6 +28,12 @@ HEADER = (
     88  # place of order, places for each n-gram, type, whether there are words, version, counts
 )
 N_WORDS = 137
+
+
+@njit
+def score(tables: Any, context: Any, n_context: int, word: int) -> Any:
+    """`lm_score`, which compiled code calls."""
+    return lm_score(tables, context, n_context, word, context)
 
 
 def binary(name: str, folder: Path) -> Path:
@@ -84,7 +91,7 @@ def histories(index: LmIndex, words: list[bytes]) -> list[list[bytes]]:
     context, n_context = np.full(index.order - 1, index.bos_id, np.int32), 1
     found = []
     for word in words:
-        _, n_context = lm_score(index.tables, context, n_context, index.word_id(word), context)
+        _, n_context = score(index.tables, context, n_context, index.word_id(word))
         found.append([names[number] for number in context[:n_context].tolist()])
     return found
 

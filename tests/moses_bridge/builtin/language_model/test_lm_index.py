@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.language_model.lm_index import LmIndex, lm_score
@@ -39,6 +40,12 @@ ngram 3=2
 
 \\end\\
 """
+
+
+@njit
+def score(tables: Any, context: Any, n_context: int, word: int) -> Any:
+    """`lm_score`, which compiled code calls."""
+    return lm_score(tables, context, n_context, word, context)
 
 
 def tiny(tmp_path: Path, *changes: tuple[bytes, bytes]) -> Path:
@@ -97,7 +104,7 @@ def test_contexts_are_minimal(tmp_path: Path, history: list[bytes], kept: list[b
     context = np.array([index.bos_id, -7], np.int32)
     n_context = 1
     for word in history:
-        _, n_context = lm_score(index.tables, context, n_context, index.word_id(word), context)
+        _, n_context = score(index.tables, context, n_context, index.word_id(word))
     assert [index.vocabulary[word] for word in kept] == context[:n_context].tolist()
 
 
@@ -174,9 +181,7 @@ def test_histories_recombine_as_in_kenlm(
         before, after = kenlm.State(), kenlm.State()
         model.BeginSentenceWrite(before)
         for word in line.split()[::2]:
-            log_prob, n_context = lm_score(
-                index.tables, context, n_context, index.word_id(word), context
-            )
+            log_prob, n_context = score(index.tables, context, n_context, index.word_id(word))
             expected = model.BaseScore(before, word.decode(), after)
             before, after = after, before
             assert math.isclose(log_prob, expected, abs_tol=1e-4)

@@ -1,0 +1,163 @@
+"""The folder of numba's files of compiled code, and their checksums.
+
+numba finds kept code by the source file of its function. It does not see that another file has
+changed, from which the function takes code or constants, nor that a kept file is damaged, and it
+runs what it finds. So:
+
+- The folder's name is a digest of all sources of the three packages and of all else that code
+  depends on. Other sources, another numba or processor have another folder. It is below the user's
+  cache, or NUMBA_CACHE_DIR, and only the user can read and write it.
+- In each of its folders a file has the SHA-256 of the others, as `sha256sum` writes it. What is not
+  in that list, as after a power cut, is removed before numba looks, and compiled again.
+
+Several processes may compile the same function at once. numba replaces whole files, and each
+function has one signature, so that it does not matter whose files remain. Lines are added to a list
+by one `write` to its end. What another process has kept but not listed yet is removed too: it is
+compiled once more than needed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import glob
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import binding
+
+PACKAGES = ("moses_bridge", "rescorer", "tuning")
+VARIABLE = "NUMBA_CACHE_DIR"
+WITHOUT_EFFECT = (VARIABLE, "NUMBA_NUM_THREADS")
+PREFIX = "compiled-"  # of the folder's name
+SUMS = "SHA256SUMS"
+KEPT = "*.nb[ic]"  # numba's index and code of a function
+UNUSED_SECONDS = 30 * 24 * 3600.0  # after which the folder of other sources is removed
+
+State = tuple[int, int]
+_KNOWN: dict[Path, State] = {}  # the files that are in a list
+
+
+@functools.cache
+def code_folder() -> Path:
+    """The folder of all processes with these sources; a temporary one if it cannot be written."""
+    name = PREFIX + _digest()
+    root = os.environ.get(VARIABLE) or _user_cache()
+    with contextlib.suppress(OSError):
+        if root is not None:
+            return _private(Path(root).absolute() / name)
+    temporary = tempfile.mkdtemp(prefix=PREFIX)
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    os.environ[VARIABLE] = temporary  # for the processes that this one starts
+    return _private(Path(temporary, name))
+
+
+@functools.cache
+def verify(folder: Path) -> None:
+    """Remove the kept files of a folder that are not as its list says; list new ones at exit."""
+    atexit.register(add_to_list, folder)
+    listed = set()
+    with contextlib.suppress(FileNotFoundError):
+        listed = set((folder / SUMS).read_bytes().splitlines(keepends=True))
+    for path in folder.glob(KEPT):
+        with contextlib.suppress(FileNotFoundError):  # another process may remove it
+            state = _state(path)
+            if _line(path) in listed:
+                _KNOWN[path] = state
+            else:
+                path.unlink()
+
+
+def add_to_list(folder: Path) -> None:
+    """List the files kept in a folder since it was verified; where that fails, they are compiled again."""
+    lines = []
+    for path in folder.glob(KEPT):
+        with contextlib.suppress(FileNotFoundError):
+            state = _state(path)
+            if _KNOWN.get(path) != state:
+                lines.append(_line(path))
+                _KNOWN[path] = state
+    with contextlib.suppress(OSError):
+        if lines:
+            with open(folder / SUMS, "ab", buffering=0) as file:
+                file.write(b"".join(lines))
+
+
+def _digest() -> str:
+    """Of all that compiled code depends on."""
+    settings = sorted(
+        (name, value)
+        for name, value in os.environ.items()
+        if name.startswith("NUMBA_") and name not in WITHOUT_EFFECT
+    )
+    versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+    digest = hashlib.sha256(repr((versions, _processor(), settings)).encode())
+    for package in filter(None, map(find_spec, PACKAGES)):
+        for root in package.submodule_search_locations or ():
+            for path in sorted(glob.glob(f"{glob.escape(root)}/**/*.py", recursive=True)):
+                with open(path, "rb") as file:
+                    source = file.read()
+                name = f"{package.name}{path.removeprefix(root)} {len(source)}\n"
+                digest.update(name.encode("utf-8", "surrogateescape"))
+                digest.update(source)
+    return digest.hexdigest()
+
+
+def _processor() -> tuple[str, str]:
+    """Its name and features."""
+    try:
+        features = binding.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM does not know those of this one
+        features = ""
+    return binding.get_host_cpu_name(), features
+
+
+def _user_cache() -> Path | None:
+    """A folder in the user's cache; None if the user has no home."""
+    caches = os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache")
+    return next((Path(cache, "rescorer") for cache in caches if os.path.isabs(cache)), None)
+
+
+def _private(folder: Path) -> Path:
+    """Make a folder that nobody else reads or writes, unless it is there.
+
+    Raises:
+        OSError: it cannot be written, or is another user's.
+    """
+    if not folder.is_dir():
+        _remove_unused(folder.parent)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} is another user's")
+    folder.chmod(0o700)
+    os.utime(folder)  # it is in use
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
+
+def _remove_unused(root: Path) -> None:
+    """Remove the folders of sources, processors or versions that have not been used for a month."""
+    for folder in root.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _state(path: Path) -> State:
+    """What changes when another file takes the place of this one."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def _line(path: Path) -> bytes:
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n".encode()
