@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from rescorer.contract.architectures import Architecture, is_foreign, load
 from rescorer.contract.compute import Compute
 from rescorer.contract.data import reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
-from rescorer.contract.target_generation import TargetGenerator
+from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.models.model_card import CARD
 from rescorer.models.model_description import (
+    CARD,
     DESCRIPTION,
     FORMAT_VERSION,
     MODEL_FILES,
@@ -36,8 +36,6 @@ from rescorer.models.model_description import (
     read_description,
 )
 from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
-from rescorer.training.log import LOG_NAME
-from rescorer.training.state import TRAINING_STATE
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
@@ -78,6 +76,9 @@ def save_model(
 
 def written_files(directory: Path) -> list[Path]:
     """All files of a model directory that a training writes, whatever the architecture."""
+    from rescorer.training.log import LOG_NAME  # who scores a model loads nothing of training
+    from rescorer.training.state import TRAINING_STATE
+
     names = (*MODEL_FILES, CARD, TRAINING_STATE, LOG_NAME)
     return [directory / name for name in names]
 
@@ -322,3 +323,18 @@ def generator_of_model(
         )
     generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator
+
+
+def targets_of_lines(
+    generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
+) -> Iterator[list[Generated]]:
+    """The targets of each line; a model that sees no source continues the lines.
+
+    Args:
+        generator: of a model directory.
+        lines: words separated by one blank.
+        config: what is wanted.
+    """
+    if generator.shortlists.source is None:
+        return generator.generate([b""] * len(lines), config, beginnings=lines)
+    return generator.generate(lines, config)

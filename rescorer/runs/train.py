@@ -18,7 +18,7 @@ from moses_bridge.base.textio import StrPath, is_stream
 from rescorer.contract.architectures import load
 from rescorer.contract.data import Data, DataKind
 from rescorer.contract.training import TrainingSettings
-from rescorer.models.model_card import write_model_card
+from rescorer.models.model_description import write_model_card
 from rescorer.models.model_directory import save_model, written_files
 from rescorer.runs.start import Start
 from rescorer.training.loop import Trainer, TrainingReport
