@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rescorer.contract.choices import ColumnFormat, Device, Mean, Precision
+    from rescorer.models.model import Model
     from rescorer.training.loop import TrainingReport
-    from rescorer.views.loaded_model import Model
 
 __all__ = [
     "Model",
@@ -37,7 +37,7 @@ StrPath = str | os.PathLike[str]
 def __getattr__(name: str) -> object:
     """The class `Model`, loaded when it is named (PEP 562)."""
     if name == "Model":
-        from rescorer.views.loaded_model import Model
+        from rescorer.models.model import Model
 
         return Model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -74,8 +74,8 @@ def load(
     from moses_bridge.base.config import from_mapping
     from rescorer.contract import choices
     from rescorer.contract.compute import Compute
+    from rescorer.models.model import Model
     from rescorer.models.pretrained.settings import PretrainedSettings
-    from rescorer.views.loaded_model import Model
 
     _check_choice("device", device, choices.Device)
     _check_choice("precision", precision, choices.Precision)

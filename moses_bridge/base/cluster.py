@@ -10,7 +10,6 @@ Ray is imported only here, and only when a cluster is opened: it belongs to the 
 from __future__ import annotations
 
 import contextlib
-import heapq
 import logging
 import os
 import secrets
@@ -50,9 +49,6 @@ BUSY = ". Is the machine busy? Start the command again, or use --jobs without --
 NICENESS = "RAY_worker_niceness"  # a variable of the environment, in Ray's spelling
 SECONDS_TO_CONNECT = 5.0
 SECONDS_TO_END = 5.0
-ITEMS_AT_A_WORKER = (
-    2  # one being processed and one waiting, so that the worker never waits for the driver
-)
 ITEMS_HELD = 4  # per worker: items read whose results are not yet yielded
 LOSSES = 3  # workers lost at the same item: then the item is the cause
 SECONDS_BEFORE_A_NOTE = 30.0
@@ -232,7 +228,10 @@ class _Worker(Generic[Item, Result]):
 
 
 class Workers(Generic[Item, Result]):
-    """The workers of a cluster with the same function, and the items of each.
+    """The workers of a cluster with the same function, each with one item at a time.
+
+    Ray itself would start a lost worker again and repeat its item there; where its machine is gone, that item
+    would wait forever. So the item goes to another worker here.
 
     Args:
         cluster: the cluster.
@@ -240,17 +239,12 @@ class Workers(Generic[Item, Result]):
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
-        self.prepare = prepare
-        self.n_workers = cluster.n_workers
-        self.unit = cluster.unit
+        self.cluster, self.prepare = cluster, prepare
         self.starting: dict[Any, Any] = {}  # worker by the promise of its preparation
-        self.given: dict[Any, tuple[Any, int]] = {}  # worker and number of the item by the promise
-        self.ready: dict[Any, int] = {}  # number of items at each worker
-        self.items: dict[int, Item] = {}  # unfinished items
-        self.again: list[int] = []  # items of lost workers
-        self.losses = Counter[int]()
+        self.working: dict[Any, tuple[Any, int, Item]] = {}  # worker and item by the promise
+        self.idle: list[Any] = []
+        self.losses = Counter[int]()  # by the number of the item
         self.failed_starts = 0
-        self.done: dict[int, Result] = {}
 
     def __enter__(self) -> Self:
         """Start the workers."""
@@ -258,9 +252,10 @@ class Workers(Generic[Item, Result]):
 
         self.ray = ray
         self.sent = ray.put(self.prepare)
-        share = {"num_cpus": 1} if self.unit == "CPU" else {"num_cpus": 0, "num_gpus": 1}
+        is_cpu = self.cluster.unit == "CPU"
+        share = {"num_cpus": 1} if is_cpu else {"num_cpus": 0, "num_gpus": 1}
         self.actor = ray.remote(**share, max_restarts=0)(_Worker)
-        for _ in range(self.n_workers):
+        for _ in range(self.cluster.n_workers):
             self._start()
         return self
 
@@ -268,7 +263,8 @@ class Workers(Generic[Item, Result]):
         """End the workers, even while they work."""
         # If the connection is closed they have ended, and Ray would start a cluster for this call.
         if self.ray.is_initialized():
-            for worker in [*self.starting.values(), *self.ready]:
+            working = [worker for worker, *_ in self.working.values()]
+            for worker in [*self.starting.values(), *self.idle, *working]:
                 self.ray.kill(worker)
 
     def _start(self) -> None:
@@ -287,40 +283,31 @@ class Workers(Generic[Item, Result]):
         Raises:
             UserError: a worker raised one, no worker could be started, or several were lost at one item.
         """
-        following, numbered = 0, enumerate(items)
         self.losses.clear()
-        while self._hand_out(numbered):
-            self._wait()
-            while following in self.done:
-                yield self.done.pop(following)
+        numbered, following = enumerate(items), 0
+        again, done = list[tuple[int, Item]](), dict[int, Result]()
+        while True:
+            n_free = ITEMS_HELD * self.cluster.n_workers - len(self.working) - len(done)
+            while self.idle and (piece := again.pop() if again else self._next(numbered, n_free)):
+                worker = self.idle.pop()
+                self.working[worker.work.remote(piece[1])] = worker, *piece
+                n_free -= 1
+            if self.idle and not self.working:
+                return
+            self._wait(again, done)
+            while following in done:
+                yield done.pop(following)
                 following += 1
 
-    def _hand_out(self, items: Iterator[tuple[int, Item]]) -> bool:
-        """Give each worker as many items as it may have; False if all items are finished."""
-        while self.ready:
-            worker = min(self.ready, key=self.ready.__getitem__)
-            number = self._following(items) if self.ready[worker] < ITEMS_AT_A_WORKER else None
-            if number is None:
-                return bool(self.items)
-            self.given[worker.work.remote(self.items[number])] = worker, number
-            self.ready[worker] += 1
-        return True
+    def _next(self, items: Iterator[tuple[int, Item]], n_free: int) -> tuple[int, Item] | None:
+        return next(items, None) if n_free > 0 else None
 
-    def _following(self, items: Iterator[tuple[int, Item]]) -> int | None:
-        """The number of the next item; None if there is none, or too many are in memory."""
-        if self.again:
-            return heapq.heappop(self.again)
-        if len(self.items) + len(self.done) >= ITEMS_HELD * self.n_workers:
-            return None
-        number, item = next(items, (None, None))
-        if number is not None:
-            self.items[number] = item  # type: ignore[assignment]
-        return number
-
-    def _wait(self) -> None:
+    def _wait(self, again: list[tuple[int, Item]], done: dict[int, Result]) -> None:
         """Wait for a worker: it has finished an item or its preparation, or is lost."""
-        pending = [*self.given, *self.starting]
+        pending = [*self.working, *self.starting]
         came, _ = self.ray.wait(pending, num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
+        if not came and not self.idle and not self.working:
+            print_note("no worker is ready: the Ray cluster starts them, or has no room for them")
         for promise in came:
             try:
                 result = self.ray.get(promise)
@@ -329,47 +316,34 @@ class Workers(Generic[Item, Result]):
                     raise error.cause from None
                 raise
             except self.ray.exceptions.RayError as error:
-                self._take_leave(promise, error)
+                again += self._take_leave(promise, error)
+                continue
+            if promise in self.starting:
+                self.idle.append(self.starting.pop(promise))
+                self.failed_starts = 0
             else:
-                self._take(promise, result)
-        if not came and not self.ready:
-            print_note("no worker is ready: the Ray cluster starts them, or has no room for them")
+                worker, number, _ = self.working.pop(promise)
+                self.idle.append(worker)
+                done[number] = result
 
-    def _take(self, promise: Any, result: Result) -> None:
-        if promise in self.starting:
-            self.ready[self.starting.pop(promise)] = 0
-            self.failed_starts = 0
-            return
-        worker, number = self.given.pop(promise)
-        self.ready[worker] -= 1
-        self.done[number] = result
-        del self.items[number]
-
-    def _take_leave(self, promise: Any, error: Exception) -> None:
-        """Take back the items of a lost worker, and start another one."""
+    def _take_leave(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
+        """Start another worker in the place of a lost one; the item that it had."""
+        items = []
         if promise in self.starting:
             worker = self.starting.pop(promise)
             self.failed_starts += 1
-            if self.failed_starts >= LOSSES * self.n_workers:
+            if self.failed_starts >= LOSSES * self.cluster.n_workers:
                 raise _lost(self.failed_starts, "could not be started", error)
         else:
-            worker, _ = self.given[promise]
-            self._take_back(worker, error)
+            worker, number, item = self.working.pop(promise)
+            items = [(number, item)]
+            self.losses[number] += 1
+            if self.losses[number] >= LOSSES:
+                raise _lost(LOSSES, "were lost at the same piece of work", error)
         print_note("a worker was lost: what it had is done again")
         self.ray.kill(worker)
         self._start()
-
-    def _take_back(self, worker: Any, error: Exception) -> None:
-        """Repeat the items of a lost worker; its first one was being processed and may be the cause."""
-        del self.ready[worker]
-        promises = [promise for promise, (whose, _) in self.given.items() if whose is worker]
-        numbers = [self.given.pop(promise)[1] for promise in promises]
-        for number in numbers:
-            heapq.heappush(self.again, number)
-        in_work = numbers[0]
-        self.losses[in_work] += 1
-        if self.losses[in_work] >= LOSSES:
-            raise _lost(LOSSES, "were lost at the same piece of work", error)
+        return items
 
 
 def _lost(n_workers: int, what: str, error: Exception) -> UserError:

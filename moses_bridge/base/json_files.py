@@ -68,7 +68,8 @@ def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Re
         InputError: the file is missing, is no plain file or no JSON, or fails the checks of `record_of`.
     """
     check_plain_file(path)
-    return record_of(kind, read_json(path), path, what, hint)
+    value = read_json(path)
+    return record_of(kind, value, path, what, hint)
 
 
 def record_of(

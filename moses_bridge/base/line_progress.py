@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import COMPRESSIONS, StrPath, is_stream
+from moses_bridge.base.textio import COMPRESSIONS, STANDARD_STREAM, StrPath
 
 Item = TypeVar("Item")
 Chunk = TypeVar("Chunk", bound=Sized)
@@ -80,7 +80,7 @@ def estimated_lines(path: StrPath) -> int | None:
         compressions other than gzip.
     """
     file = Path(path)
-    if is_stream(path) or not file.is_file():
+    if str(path) == STANDARD_STREAM or not file.is_file():
         return None
     try:
         size = file.stat().st_size

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from moses_bridge.base.blocks import in_order
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,17 +25,7 @@ def map_in_order(
     A function that computes with PyTorch has to have loaded it before.
     """
     with _one_thread_each(jobs) as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        yield from in_order(pool, function, items, jobs)
 
 
 @contextlib.contextmanager

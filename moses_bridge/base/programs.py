@@ -1,4 +1,4 @@
-"""External programs: finding and running them, and errors with the end of their own messages."""
+"""External programs: finding, running and asking them, and errors with the end of their own messages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from moses_bridge.base.errors import ToolError
 from moses_bridge.base.textio import StrPath, open_read, open_write
 
 STDERR_TAIL_BYTES = 2000
+PATIENCE_SECONDS = 10.0  # for a program to end by itself, once its input is closed
 
 
 def find_program(name: str) -> Path | None:
@@ -73,3 +74,77 @@ def error_tail(stderr: IO[bytes]) -> str:
     """The end of a program's messages in a file, as text."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     return stderr.read().decode("utf-8", "replace")
+
+
+class AskedProgram:
+    """A program that runs beside this one: it reads questions on its standard input and writes answers.
+
+    Args:
+        command: program and arguments.
+
+    Attributes:
+        input: its standard input; it ends when this is closed.
+        output: its standard output.
+        pid: the number of its process.
+
+    Raises:
+        ToolError: it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = command
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise ToolError(command, None, str(error)) from error
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self.input: IO[bytes] = self._process.stdin
+        self.output: IO[bytes] = self._process.stdout
+        self.pid = self._process.pid
+
+    def status(self, patience: float = PATIENCE_SECONDS) -> int | None:
+        """Its exit status, for which this waits some seconds; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+        return self._process.poll()
+
+    def messages(self) -> str:
+        """The end of what it has written to standard error."""
+        return error_tail(self._stderr).strip()
+
+    def close_input(self) -> None:
+        """Let it end; nothing can be asked any more."""
+        with contextlib.suppress(OSError):
+            self.input.close()
+
+    def end(self, patience: float = PATIENCE_SECONDS) -> int:
+        """Close its input and output and wait until it ends; it is killed if that takes long.
+
+        Returns:
+            Its exit status.
+        """
+        self.close_input()
+        self.output.close()
+        try:
+            return self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            return self._killed()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._killed()
+        self.output.close()  # children of a killed shell go on reading until they cannot write
+        self.close()
+
+    def close(self, patience: float = PATIENCE_SECONDS) -> None:
+        """`end` it, and forget its messages."""
+        self.end(patience)
+        self._stderr.close()
+
+    def _killed(self) -> int:
+        self._process.kill()
+        return self._process.wait()

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FrameType
 
@@ -23,6 +22,7 @@ from moses_bridge.base.duration import duration
 from moses_bridge.base.errors import InputError, ToolError, shown
 from moses_bridge.base.json_files import parse_json
 from moses_bridge.base.processors import n_processors, processor_name
+from moses_bridge.base.provenance import package_version
 from moses_bridge.base.textio import read_lines
 
 LOG_NAME = "steps.jsonl"
@@ -248,7 +248,4 @@ def _forwarding() -> Iterator[_Signals]:
 
 def own_version() -> str:
     """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
-    try:
-        return version("rescorer")
-    except PackageNotFoundError:
-        return "unknown"
+    return package_version() or "unknown"

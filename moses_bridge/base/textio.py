@@ -30,6 +30,13 @@ LINE_LIMIT_NAME, LINE_LIMIT = "MOSES_BRIDGE_LINE_MB", 64
 _UNFINISHED: set[Path] = set()
 
 
+class Stream(str):
+    """A path that `is_stream`."""
+
+
+Place = Path | Stream  # told apart by type
+
+
 def open_read(path: StrPath) -> BinaryIO:
     """Open a file for reading bytes; .gz, .bz2, .xz and .zst are decompressed, "-" is standard input.
 
@@ -103,6 +110,11 @@ def is_stream(path: StrPath) -> bool:
     """Whether a path is "-" or exists and is not a plain file: a pipe, a device or a directory."""
     is_standard = os.fspath(path) == STANDARD_STREAM
     return is_standard or (Path(path).exists() and not Path(path).is_file())
+
+
+def place_of(path: StrPath) -> Place:
+    """A path as what it is: a file, present or to be made, or a stream."""
+    return Stream(os.fspath(path)) if is_stream(path) else Path(path)
 
 
 def publish(temporary: Path, target: Path) -> None:

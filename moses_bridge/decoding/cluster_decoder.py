@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError, UserError
@@ -20,16 +20,8 @@ from moses_bridge.builtin.decoder.translator import Translation
 from moses_bridge.decoding.decoder import BuiltinDecoder, DecoderConfig, Weights
 
 
-@dataclass(frozen=True)
-class TextPart:
-    """Consecutive lines, and the weights under which they are translated.
-
-    Attributes:
-        first: number of the first line.
-        lines: to translate.
-        weights: by feature, instead of the ini's.
-        nbest_size: translations in the list of a sentence; None for no lists.
-    """
+class TextPart(NamedTuple):
+    """Consecutive lines from the line of number `first` on, and how `BuiltinDecoder.work` translates them."""
 
     first: int
     lines: Sequence[bytes]
@@ -38,14 +30,25 @@ class TextPart:
 
 
 class PartTranslator:
-    """Translates parts of texts; preparation for given weights happens when they are first used.
+    """Translates parts of texts in a worker; preparation for weights happens when they are first used.
 
     Args:
-        decoder: with the model.
+        folder: the working directory, to which the paths of an ini may be relative.
+        ini: the model, read once.
+        config: settings of the search.
+
+    Raises:
+        UserError: the machine of the worker has no such directory.
     """
 
-    def __init__(self, decoder: BuiltinDecoder) -> None:
-        self._decoder = decoder
+    def __init__(self, folder: str, ini: Path, config: DecoderConfig) -> None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise UserError(
+                f"{error} on a machine of the cluster: a decoder needs the same directories on all of them"
+            ) from error
+        self._decoder = BuiltinDecoder(ini, config, 1)
         self._under: tuple[Weights | None, int | None] | None = None
         self._opened: tuple[Work, BatchTranslator]
 
@@ -57,31 +60,6 @@ class PartTranslator:
             self._opened, self._under = (work, work.open(self._decoder.scorers)), under
         work, translator = self._opened
         return translator.translate_batch(part.first, part.lines, work.nbest)
-
-
-@dataclass(frozen=True)
-class DecoderWork:
-    """What a worker prepares once: the model.
-
-    Attributes:
-        folder: the working directory, to which the paths of an ini may be relative.
-        ini: the model.
-        config: settings of the search.
-    """
-
-    folder: str
-    ini: Path
-    config: DecoderConfig
-
-    def __call__(self) -> PartTranslator:
-        """What translates parts."""
-        try:
-            os.chdir(self.folder)
-        except OSError as error:
-            raise UserError(
-                f"{error} on a machine of the cluster: a decoder needs the same directories on all of them"
-            ) from error
-        return PartTranslator(BuiltinDecoder(self.ini, self.config, 1))
 
 
 class ClusterDecoder(BuiltinDecoder):
@@ -102,7 +80,7 @@ class ClusterDecoder(BuiltinDecoder):
                 'a cluster decodes by the built-in decoder alone: set kind = "builtin" in [decoder]'
             )
         super().__init__(ini, config, 1)
-        self._workers = cluster.workers(DecoderWork(os.getcwd(), ini, config))
+        self._workers = cluster.workers(partial(PartTranslator, os.getcwd(), ini, config))
 
     def __enter__(self) -> Self:
         self._workers.__enter__()

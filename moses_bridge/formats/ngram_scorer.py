@@ -26,8 +26,6 @@ import contextlib
 import os
 import shlex
 import struct
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError
-from moses_bridge.base.programs import error_tail
+from moses_bridge.base.programs import AskedProgram
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.words import split_words
 
@@ -48,7 +46,6 @@ WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
 NO_ID = -1
 Answer = Callable[[], NDArray[np.float32]]  # waits for values
-PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is closed
 
 
 class NgramScorer(Protocol):
@@ -213,16 +210,9 @@ class ScorerProcess:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
         self._started_by = os.getpid()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
-            )
-        except OSError as error:
-            self._stderr.close()
-            raise ToolError(command, None, str(error)) from error
+        self._program = AskedProgram(command)
+        self.pid = self._program.pid
         try:
             self.order, self.start_id, self.end_id, self.open_id, source = self._greeting()
             self.reads_source = bool(source)
@@ -235,8 +225,7 @@ class ScorerProcess:
 
     def __exit__(self, *_: object) -> None:
         """End the process."""
-        self._end()
-        self._stderr.close()
+        self._program.close()
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
@@ -277,8 +266,7 @@ class ScorerProcess:
         return lambda: np.frombuffer(self._receive(4 * len(ngrams)), "<f4")
 
     def _greeting(self) -> tuple[int, ...]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline(200)
+        line = self._program.output.readline(200)
         name, _, rest = line.partition(b" ")
         version, *numbers = rest.split() or [b""]
         if name != GREETING or len(numbers) != N_NUMBERS.get(version, -1):
@@ -293,50 +281,29 @@ class ScorerProcess:
         return self._receive(n_bytes)
 
     def _send(self, kind: bytes, payload: bytes) -> None:
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(kind + SIZE.pack(len(payload)) + payload)
-            self._process.stdin.flush()
+            self._program.input.write(kind + SIZE.pack(len(payload)) + payload)
+            self._program.input.flush()
         except OSError as error:
             raise self._lost_or_failed(str(error)) from error
 
     def _receive(self, n_bytes: int) -> bytes:
-        assert self._process.stdout is not None
-        answer = self._process.stdout.read(n_bytes)
+        answer = self._program.output.read(n_bytes)
         if len(answer) < n_bytes:
             raise self._lost_or_failed("the answer breaks off")
         return answer
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
     def failure(self, what: str) -> ToolError:
         """End it; its own words, or what was found, as an error."""
-        self._end()
-        told = error_tail(self._stderr).strip()
-        return ToolError(self._command, self._process.returncode, told or what)
+        status = self._program.end()
+        return ToolError(self._program.command, status, self._program.messages() or what)
 
     def _lost_or_failed(self, what: str) -> ToolError | LostScorer:
         return self.failure(what) if os.getpid() == self._started_by else LostScorer(self.pid, what)
 
     def close_input(self) -> None:
         """Let it end; nothing can be asked any more."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-
-    def _end(self) -> None:
-        """Close its input and wait until it ends; it is killed if it takes long."""
-        assert self._process.stdout is not None
-        self.close_input()
-        self._process.stdout.close()
-        try:
-            self._process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._program.close_input()
 
 
 class ScorerProcesses:

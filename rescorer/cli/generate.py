@@ -193,8 +193,7 @@ def translate(
         from rescorer.contract.compute import Compute
         from rescorer.contract.target_generation import GenerationConfig
         from rescorer.models.model_directory import translator_of_model
-        from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
-        from rescorer.views.translation import NBestOutput
+        from rescorer.views.translation import NO_LEXICON, NBestOutput, read_lexicon
         from rescorer.views.translation import translate as run_translation
 
     config = GenerationConfig(

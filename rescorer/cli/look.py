@@ -105,7 +105,7 @@ def neighbors(
     """
     with loading():
         from rescorer.contract.compute import Compute
-        from rescorer.views.learned import Learned
+        from rescorer.models.learned import Learned
         from rescorer.views.neighbors import phrase_neighbors, word_neighbors
 
     if not words and not phrases:
@@ -205,8 +205,7 @@ def preferences(
     """
     with loading():
         from rescorer.contract.compute import Compute
-        from rescorer.views.preference_files import check_names, write_preferences
-        from rescorer.views.preference_text import to_markdown
+        from rescorer.views.preference_files import check_names, to_markdown, write_preferences
         from rescorer.views.preferences import PreferencesConfig
         from rescorer.views.preferences import preferences as draw
 
@@ -289,7 +288,7 @@ def draw_map(
     """
     with loading():
         from rescorer.contract.compute import Compute
-        from rescorer.views.learned import Learned
+        from rescorer.models.learned import Learned
         from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
     options = {"n_words": words, "n_phrases": phrases, "n_zooms": zooms}

@@ -175,8 +175,8 @@ def score(
         from rescorer.contract.compute import Compute
         from rescorer.models.scorer_choice import ScorerChoice
         from rescorer.tables.column import ColumnConfig, parse_columns
-        from rescorer.tables.rows import parse_shard
         from rescorer.tables.scored_table import score_table
+        from rescorer.tables.source_table import parse_shard
 
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
@@ -241,7 +241,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 
     Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
     """
-    from rescorer.tables.scored_table import merge_shards
+    from rescorer.tables.merging import merge_shards
 
     for line in merge_shards(parts, out, ini, ini_out, command_line()):
         click.echo(line, err=True)
@@ -325,8 +325,8 @@ def nbest(
             _tell_log_z(model, unnormalized)
     for each in named:
         click.echo(f"{feature}: {each.name}", err=True)
-    scorer = ensemble([each.scorer for each in named], mean, per_word)
-    add_feature(str(nbest), source, scorer, feature, str(out), jobs, per_word_feature)
+    scorer = ensemble([each.scorer for each in named], mean)
+    add_feature(str(nbest), source, scorer, feature, str(out), jobs, per_word_feature, per_word)
 
 
 @command

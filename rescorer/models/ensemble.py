@@ -1,4 +1,4 @@
-"""Several scorers as one, and values by the length of the target.
+"""Several scorers as one.
 
 Two means are called an ensemble: that of the models' log-probabilities of a sentence (a geometric mean, which a
 model that finds a word impossible can veto), and that of their probabilities of each word (which it cannot).
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Mean
 from rescorer.contract.scorer import NamedScorer, Scorer, WordScorer
@@ -86,51 +85,23 @@ class MeanOfWordProbs(_Ensemble):
         return np.bincount(parts[0].pairs, means, len(batch)).astype(np.float64)
 
 
-class PerWord:
-    """Values divided by the number of target words + 1, for </s>.
-
-    Args:
-        scorer: gives the values.
-    """
-
-    def __init__(self, scorer: Scorer) -> None:
-        self.scorer = scorer
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """See `contract.Scorer`."""
-        return self.scorer.shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """See `contract.Scorer`."""
-        return self.scorer.needs_links
-
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `contract.Scorer`."""
-        n_words = np.array([len(split_words(target)) for target in batch.targets])
-        return np.asarray(self.scorer.values(batch) / (n_words + 1))
-
-
 MEANS: dict[Mean, type[MeanOfSentenceLogProbs] | type[MeanOfWordProbs]] = {
     "sentence-log-probs": MeanOfSentenceLogProbs,
     "word-probs": MeanOfWordProbs,
 }
 
 
-def ensemble(scorers: Sequence[Scorer], mean: Mean, per_word: bool = False) -> Scorer:
+def ensemble(scorers: Sequence[Scorer], mean: Mean) -> Scorer:
     """One scorer of some.
 
     Args:
         scorers: one at least; one alone is returned as it is.
         mean: which.
-        per_word: whether values are divided by the number of words and </s>.
 
     Raises:
         ConfigError: as of `MeanOfWordProbs`.
     """
-    one = scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
-    return PerWord(one) if per_word else one
+    return scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
 
 
 def named_ensemble(scorers: Sequence[NamedScorer], mean: Mean) -> NamedScorer:

@@ -23,20 +23,17 @@ import math
 import os
 import shlex
 import shutil
-import subprocess
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
-from moses_bridge.base.programs import error_tail
+from moses_bridge.base.programs import PATIENCE_SECONDS, AskedProgram
 from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
@@ -45,7 +42,6 @@ from rescorer.contract.vocabulary import Vocabulary
 
 LONGEST_ANSWER = 1000  # bytes of a line with one number
 NOTE_SECONDS = 60.0  # without an answer to a block, until the user is told why that may be
-PATIENCE_SECONDS = 10.0  # for a program to end by itself, once its input is closed
 DIGESTED_BYTES = 1 << 24  # of a file, so that a program's large data are not read to know it again
 EXPECTED = "one finite number, a natural logarithm"
 
@@ -211,7 +207,7 @@ class CommandScorer:
         try:
             values = process.values(batch)
         except BaseException:
-            process.kill()
+            process.program.kill()
             raise
         self._idle.append(process)
         return values
@@ -219,27 +215,17 @@ class CommandScorer:
 
 def _end_all(processes: list[_Process]) -> None:
     for process in processes:
-        process.close_input()
+        process.program.close_input()
     for process in processes:
-        process.end()
+        process.program.close(PATIENCE_SECONDS)
 
 
 class _Process:
     """One process of a program."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
-            )
-        except OSError as error:
-            self._stderr.close()
-            raise ToolError(command, None, str(error)) from error
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._input: IO[bytes] = self._process.stdin
-        self._output: IO[bytes] = self._process.stdout
+        self.program = AskedProgram(command)
+        self._command = shlex.join(command)
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """The values of a block, *Shape:* (n_pairs,)."""
@@ -266,17 +252,17 @@ class _Process:
     def _write(self, block: bytes) -> None:
         # That a program has ended shows when it is read.
         with contextlib.suppress(OSError, ValueError):
-            self._input.write(block)
-            self._input.flush()
+            self.program.input.write(block)
+            self.program.input.flush()
 
     def _note(self, n_pairs: int) -> str:
         return (
-            f"{shlex.join(self._command)}: no answer to a block of {n_pairs:,} pairs for {NOTE_SECONDS:.0f} s; "
+            f"{self._command}: no answer to a block of {n_pairs:,} pairs for {NOTE_SECONDS:.0f} s; "
             "a program must end its answer with an empty line and flush its output"
         )
 
     def _value(self, row: int, batch: Batch) -> float:
-        line = self._output.readline(LONGEST_ANSWER)
+        line = self.program.output.readline(LONGEST_ANSWER)
         if not line:
             raise self._broken_off(row, batch)
         if not line.strip():
@@ -291,7 +277,7 @@ class _Process:
         return value
 
     def _check_end(self, batch: Batch) -> None:
-        line, last = self._output.readline(LONGEST_ANSWER), len(batch) - 1
+        line, last = self.program.output.readline(LONGEST_ANSWER), len(batch) - 1
         if not line:
             raise self._broken_off(last, batch)
         if line.strip():
@@ -301,37 +287,12 @@ class _Process:
 
     @property
     def _gave(self) -> str:
-        return f"This is the answer of {shlex.join(self._command)}"
+        return f"This is the answer of {self._command}"
 
     def _broken_off(self, row: int, batch: Batch) -> UnfitAnswer:
         """The program has closed its output, and has ended or soon will."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(PATIENCE_SECONDS)
-        status = self._process.poll()
+        status = self.program.status(PATIENCE_SECONDS)
         how = "closed its output" if status is None else f"ended with status {status}"
-        told = error_tail(self._stderr).strip().splitlines()[-1:]
-        hint = ": ".join([f"{shlex.join(self._command)} {how}", *told])
+        told = self.program.messages().splitlines()[-1:]
+        hint = ": ".join([f"{self._command} {how}", *told])
         return UnfitAnswer(row, batch, "the end of the answer instead of the value", hint)
-
-    def kill(self) -> None:
-        """End it at once."""
-        self._process.kill()
-        # Children of a killed shell go on reading until they cannot write.
-        self._output.close()
-        self.close_input()
-        self.end()
-
-    def close_input(self) -> None:
-        """Tell it to end."""
-        with contextlib.suppress(OSError):
-            self._input.close()
-
-    def end(self) -> None:
-        """Wait until it has ended; it is killed if that takes long."""
-        self._output.close()
-        try:
-            self._process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._stderr.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,12 @@ from rescorer.contract.architectures import Architecture, is_foreign, load
 from rescorer.contract.choices import reverses_sides
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import LogZ, NamedScorer
+from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE, TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.models.model_card import CARD
 from rescorer.models.model_description import (
+    CARD,
     DESCRIPTION,
     FORMAT_VERSION,
     MODEL_FILES,
@@ -38,7 +39,6 @@ from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
-    from rescorer.contract.target_generation import TargetGenerator
 
 
 def save_model(
@@ -320,3 +320,18 @@ def generator_of_model(
         )
     generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator
+
+
+def targets_of_lines(
+    generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
+) -> Iterator[list[Generated]]:
+    """The targets of each line; a model that sees no source continues the lines.
+
+    Args:
+        generator: of a model directory.
+        lines: words separated by one blank.
+        config: what is wanted.
+    """
+    if generator.shortlists.source is None:
+        return generator.generate([b""] * len(lines), config, beginnings=lines)
+    return generator.generate(lines, config)

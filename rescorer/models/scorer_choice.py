@@ -1,20 +1,73 @@
-"""The scorers chosen for a command: everything that can give a column, in one place."""
+"""The scorers chosen for a command: everything that can give a column, negative controls among them.
+
+Each kind of scorer is imported where it is chosen: a control, a program or a function needs no PyTorch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.formats.words import split_words
+from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Control, Mean
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import scorer_of_control
-from rescorer.models.ensemble import named_ensemble
-from rescorer.models.external_values import scorer_of_command, scorer_of_factory
-from rescorer.models.pretrained.choice import parse_name, scorer_of_pretrained
-from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
+
+# A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.
+LOWEST_RANDOM_LOG_PROB = -15.0
+
+
+def scorer_of_control(control: Control, seed: int) -> NamedScorer:
+    """The scorer of a control; the seed says which noise."""
+    match control:
+        case "random":
+            name = f"control: random, seed {seed}"
+            return NamedScorer(name, RandomScorer(seed), name)
+        case "length":
+            return NamedScorer("control: length", LengthScorer(), "length")
+
+
+class RandomScorer:
+    """Log-uniform noise: log p uniform in (-15, 0), s.d. 4.3, about that of a phrase's log p.
+
+    A pair has the same value wherever it occurs, as a model's score would.
+
+    Args:
+        seed: which noise.
+    """
+
+    shortlist = None
+    needs_links = False
+
+    def __init__(self, seed: int) -> None:
+        self.key = seed.to_bytes(8, "little", signed=True)
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """Noise of each pair, *Shape:* (n_pairs,)."""
+        digests = b"".join(
+            blake2b(source + b"\n" + target, digest_size=8, key=self.key).digest()
+            for source, target in zip(batch.sources, batch.targets, strict=True)
+        )
+        return LOWEST_RANDOM_LOG_PROB * (np.frombuffer(digests, "<u8") / 2.0**64)
+
+
+class LengthScorer:
+    """Minus the number of target words: what a preference for short phrases alone gains."""
+
+    shortlist = None
+    needs_links = False
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """-1 for each target word, *Shape:* (n_pairs,)."""
+        return np.array([-len(split_words(target)) for target in batch.targets], np.float64)
 
 
 def scorer_of(
@@ -26,7 +79,7 @@ def scorer_of(
     """The scorer of a model directory, or of a pretrained model.
 
     Args:
-        model: what `rescorer train` wrote, or a name as of `rescorer.models.pretrained.choice`.
+        model: what `rescorer train` wrote, or a name as of `rescorer.models.pretrained.settings`.
         compute: on what and how precisely.
         trust_code: see `rescorer.models.model_directory.load_model`.
         settings: of the text of pretrained models; None for those by default.
@@ -37,10 +90,11 @@ def scorer_of(
     """
     name = parse_name(model)
     if name is None:
-        # Here, since a control, a program or a function needs no PyTorch.
         from rescorer.models.model_directory import scorer_of_model
 
         return scorer_of_model(model, compute, trust_code)
+    from rescorer.models.pretrained.choice import scorer_of_pretrained
+
     return scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
 
 
@@ -98,16 +152,29 @@ class ScorerChoice:
             ToolError: there is no program of a command.
         """
         self._check()
-        scorers = [
-            *(
-                scorer_of(model, self.compute, self.trust_code, self.pretrained)
-                for model in self.models
-            ),
-            *(scorer_of_command(command, self.with_links) for command in self.commands),
-            *map(scorer_of_factory, self.factories),
-            *([scorer_of_control(self.control, self.seed)] if self.control else []),
-        ]
-        return scorers if self.mean is None else [named_ensemble(scorers, self.mean)]
+        if self.control is not None:
+            scorers = [scorer_of_control(self.control, self.seed)]
+        else:
+            scorers = [
+                *(
+                    scorer_of(model, self.compute, self.trust_code, self.pretrained)
+                    for model in self.models
+                ),
+                *self._from_outside(),
+            ]
+        if self.mean is None:
+            return scorers
+        from rescorer.models.ensemble import named_ensemble
+
+        return [named_ensemble(scorers, self.mean)]
+
+    def _from_outside(self) -> list[NamedScorer]:
+        if not self.commands and not self.factories:
+            return []
+        from rescorer.models.external_values import scorer_of_command, scorer_of_factory
+
+        commands = [scorer_of_command(command, self.with_links) for command in self.commands]
+        return [*commands, *map(scorer_of_factory, self.factories)]
 
     def _check(self) -> None:
         others = (*self.models, *self.commands, *self.factories)

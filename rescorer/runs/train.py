@@ -20,8 +20,7 @@ from rescorer.contract.architectures import load
 from rescorer.contract.data import Data, DataKind
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared, TrainingSettings
-from rescorer.models.model_card import write_model_card
-from rescorer.models.model_description import read_description
+from rescorer.models.model_description import read_description, write_model_card
 from rescorer.models.model_directory import (
     fingerprint,
     load_model,

@@ -21,9 +21,9 @@ from moses_bridge.formats.phrase_table import (
 )
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import NamedScorer
-from rescorer.tables.form import FORMS
+from rescorer.tables.column import FORMS
 from rescorer.tables.partial_file import compress
-from rescorer.tables.run import LOWEST_PROB, Run
+from rescorer.tables.record import LOWEST_PROB, RunRecord
 
 # e^88 is just below the largest float32; Moses reads scores as float32.
 HIGHEST_LOG = 88.0
@@ -60,14 +60,14 @@ class ScoredBlock:
 
 
 # Scores the blocks of a run and yields them in order.
-Executor = Callable[[Run, Iterator[Block]], Iterator[ScoredBlock]]
+Executor = Callable[[RunRecord, Iterator[Block]], Iterator[ScoredBlock]]
 
 
-def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
+def score_block(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
     """Score a block and append the columns to its rows.
 
     Args:
-        run: the run, for its columns.
+        run: the record of the run, for its columns.
         scorers: the scorers of the run.
         block: some rows of the run's table.
 
@@ -90,7 +90,7 @@ def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> Score
     return ScoredBlock(compress(rows, Path(run.out)), counts)
 
 
-def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
+def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
     """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns)."""
     forms = [FORMS.get(column) for column in run.config.columns]  # None counts unknown words
     values = []
@@ -105,7 +105,7 @@ def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[n
     return np.stack(values, axis=1)
 
 
-def _own_values(run: Run, named: NamedScorer, block: Block) -> NDArray[np.float64]:
+def _own_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
     """A scorer's values of the rows of a block, *Shape:* (n_rows,)."""
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None

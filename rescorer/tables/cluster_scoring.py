@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from moses_bridge.base.cluster import Cluster, Unit, open_cluster
+from moses_bridge.base.cluster import Unit, open_cluster
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.choices import Device
 from rescorer.contract.compute import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.model_directory import model_files
-from rescorer.models.pretrained.choice import parse_name
+from rescorer.models.pretrained.settings import parse_name
 from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.tables.block_scoring import Executor, ScoredBlock, score_block
-from rescorer.tables.run import Run
+from rescorer.tables.record import RunRecord
 
 UNITS: dict[Device, Unit | None] = {"auto": None, "cpu": "CPU", "cuda": "GPU"}
 DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
@@ -55,6 +55,14 @@ class PackedScorers:
             scorers = replace(self.choice, models=models, compute=compute).named()
         return [replace(each, name=name) for each, name in zip(scorers, self.names, strict=True)]
 
+    def block_scorer(self, device: Device, record: RunRecord) -> Callable[[Block], ScoredBlock]:
+        """Load the scorers in a worker and return a function scoring a block.
+
+        It uses one thread, so that values do not depend on the number of processors.
+        """
+        compute_on_one_thread()
+        return partial(score_block, record, self.named(device))
+
 
 def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
     """Pack scorers with the files of their models.
@@ -68,34 +76,8 @@ def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
     """
     for name in filter(None, map(parse_name, choice.models)):
         raise ConfigError(f"{name}: a pretrained model is not sent to a cluster: leave --ray out")
-    return PackedScorers(
-        choice,
-        tuple(model_files(model) for model in choice.models),
-        tuple(scorer.name for scorer in named),
-    )
-
-
-@dataclass(frozen=True)
-class BlockWork:
-    """The work of one worker: load the scorers once, then score blocks.
-
-    Attributes:
-        scorers: the scorers.
-        device: the device of the worker.
-        run: the run, for its columns.
-    """
-
-    scorers: PackedScorers
-    device: Device
-    run: Run
-
-    def __call__(self) -> Callable[[Block], ScoredBlock]:
-        """Load the scorers and return a function scoring a block.
-
-        It uses one thread, so that values do not depend on the number of processors.
-        """
-        compute_on_one_thread()
-        return partial(score_block, self.run, self.scorers.named(self.device))
+    files = tuple(map(model_files, choice.models))
+    return PackedScorers(choice, files, tuple(scorer.name for scorer in named))
 
 
 @contextlib.contextmanager
@@ -118,10 +100,9 @@ def open_scoring(
         UserError: there is no cluster at the address.
     """
     with open_cluster(address, n_workers, UNITS[device]) as cluster:
-        yield partial(_scored, cluster, scorers)
 
+        def scored(record: RunRecord, blocks: Iterator[Block]) -> Iterator[ScoredBlock]:
+            prepare = partial(scorers.block_scorer, DEVICES[cluster.unit], record)
+            return cluster.map_in_order(prepare, blocks)
 
-def _scored(
-    cluster: Cluster, scorers: PackedScorers, run: Run, blocks: Iterator[Block]
-) -> Iterator[ScoredBlock]:
-    return cluster.map_in_order(BlockWork(scorers, DEVICES[cluster.unit], run), blocks)
+        yield scored

@@ -1,21 +1,31 @@
-"""The columns to add to a table, and their form.
+"""The columns to add to a table, and their forms: functions applied to a scorer's values.
 
 Moses takes the natural logarithm of each dense score of a text table, floors it at -100, and silently turns
 a negative score into NaN (moses/TranslationModel/RuleTable/LoaderStandard.cpp, lines 199-205). So a column
 holds exp of the value intended for the log-linear model.
+
+Each form takes a block of rows and their values, (n_rows,), and returns new values of the same shape. "sum" is
+the value itself, log p(target | source) as in Cho et al. (2014), section 3.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.formats.phrase_table import Block
+from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import ColumnFormat
 from rescorer.contract.scorer import NamedScorer
-from rescorer.tables.rows import Shard
+from rescorer.tables.source_table import Shard
 
+Values = NDArray[np.float64]
+Form = Callable[[Block, Values], Values]
 Column = Literal["sum", "per-word", "over-targets", "unknown-words"]
 # Columns made by earlier versions only; an old TABLE.json may name them.
 FORMER_COLUMNS = ("length-neutral", "residual")
@@ -89,3 +99,30 @@ def parse_columns(names: str) -> tuple[Column, ...]:
             fault = f"no column {name!r}" + (" any more" if name in FORMER_COLUMNS else "")
             raise ConfigError(f"{fault}; there are {', '.join(known)}")
     return tuple(cast(Column, name) for name in wanted)
+
+
+def the_value(rows: Block, values: Values) -> Values:
+    """The value itself."""
+    return values
+
+
+def per_word(rows: Block, values: Values) -> Values:
+    """The value divided by the number of target words plus one (</s>)."""
+    n_steps = [len(split_words(target)) + 1 for target in rows.targets]
+    return np.asarray(values / np.array(n_steps))
+
+
+def over_targets(rows: Block, values: Values) -> Values:
+    """Log of p divided by its sum over the table's targets of the source.
+
+    Args:
+        rows: all rows of each source, one source after the other.
+        values: log p, *Shape:* (n_rows,).
+    """
+    sources = rows.sources
+    starts = [row for row in range(len(sources)) if row == 0 or sources[row] != sources[row - 1]]
+    sums = np.logaddexp.reduceat(values, starts)
+    return np.asarray(values - np.repeat(sums, np.diff([*starts, len(sources)])))
+
+
+FORMS: dict[str, Form] = {"sum": the_value, "per-word": per_word, "over-targets": over_targets}

@@ -9,11 +9,51 @@ from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_file
-from moses_bridge.base.textio import open_write_packed, read_lines, read_pieces, write_lines
-from rescorer.tables.run import Content, Counts, Run, read_run
+from moses_bridge.base.textio import (
+    open_write_packed,
+    place_of,
+    read_lines,
+    read_pieces,
+    write_lines,
+)
+from rescorer.tables.ini_patch import IniPatch
+from rescorer.tables.record import Content, Counts, RunRecord
+from rescorer.tables.run import check_places, report
 
 
-def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
+def merge_shards(
+    parts: Sequence[Path],
+    out: Path,
+    ini: Path | None = None,
+    ini_out: Path | None = None,
+    command: str = "",
+) -> list[str]:
+    """Join the shards of a table and patch its moses.ini.
+
+    Args:
+        parts: the tables written by `rescorer score --shard`, in any order.
+        out: the table to write, with the suffix of the parts.
+        ini: moses.ini of the scored table; None to patch none.
+        ini_out: the ini to write.
+        command: the command line, for the record.
+
+    Returns:
+        Lines for the user; see `score_table`.
+
+    Raises:
+        InputError: a shard is missing, named twice, damaged or of another table or model, or the ini does
+            not belong to the table.
+        ConfigError: the options do not fit together.
+    """
+    place, patch = place_of(out), None
+    old_ini = check_places([place_of(part) for part in parts], place, ini, ini_out)
+    record = merged(parts, out, command)
+    if old_ini is not None and ini_out is not None:
+        patch = IniPatch.of(old_ini, ini_out, Path(record.path), out)
+    return report(record, place, patch)
+
+
+def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
     """Join the shards of a table.
 
     Every reader takes concatenated compressed files for one file, so nothing is compressed again. If each
@@ -34,7 +74,7 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
         ConfigError: out has another suffix than the parts.
         UserError: another command is writing the table.
     """
-    ordered = _in_order([read_run(str(part)) for part in parts])
+    ordered = _in_order([RunRecord.read(str(part)) for part in parts])
     for part in ordered:
         if Path(part.out).suffix != out.suffix:
             name = Path(part.out).name
@@ -50,13 +90,13 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
             for part in ordered:
                 with open(part.out, "rb") as packed:
                     shutil.copyfileobj(packed, stream, 1 << 20)
-        run.write_record(command)
+        run.write(command)
         if run.counts.n_bad_rows:
             write_lines(run.bad_rows, _bad_rows(ordered))
     return run
 
 
-def _check_content(part: Run) -> None:
+def _check_content(part: RunRecord) -> None:
     """Refuse a part that has changed since it was written.
 
     A part without a digest in its record is read to the end, and its rows are counted.
@@ -86,7 +126,7 @@ def _size(path: Path) -> int:
         raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
 
 
-def _check_rows(path: Path, part: Run) -> None:
+def _check_rows(path: Path, part: RunRecord) -> None:
     n_rows, last = 0, b"\n"
     for piece in read_pieces(path):
         n_rows, last = n_rows + piece.count(b"\n"), piece[-1:]
@@ -100,7 +140,7 @@ def _damaged(path: Path, found: str, expected: str) -> InputError:
     return InputError(path, None, found, expected, "Copy the part again, or score it again")
 
 
-def _in_order(parts: Sequence[Run]) -> list[Run]:
+def _in_order(parts: Sequence[RunRecord]) -> list[RunRecord]:
     """The parts in the order of their shards; refuse anything but all shards of one table."""
     shards = []
     for part in parts:
@@ -117,18 +157,18 @@ def _in_order(parts: Sequence[Run]) -> list[Run]:
     return [by_number[number] for number in numbers]
 
 
-def _unfit(part: Run, found: str, expected: str) -> InputError:
+def _unfit(part: RunRecord, found: str, expected: str) -> InputError:
     return InputError(part.sidecar, None, found, expected)
 
 
-def _common(part: Run) -> tuple[object, ...]:
+def _common(part: RunRecord) -> tuple[object, ...]:
     """The settings common to all shards: everything but the shard's own number and counts."""
     shard = part.config.shard
     settings = {**part.settings, "shard": shard and (shard.n_shards, shard.block_rows)}
     return settings, part.n_old_scores, part.columns
 
 
-def _check_bad_rows(parts: Sequence[Run], limit: int) -> None:
+def _check_bad_rows(parts: Sequence[RunRecord], limit: int) -> None:
     """Refuse more malformed rows in all shards together than one run would have left out."""
     n_bad_rows = sum(part.counts.n_bad_rows for part in parts)
     if n_bad_rows > limit:
@@ -138,7 +178,7 @@ def _check_bad_rows(parts: Sequence[Run], limit: int) -> None:
         raise InputError(path, None, found, f"at most {limit}, as --skip-bad said", hint)
 
 
-def _sum_of(parts: Sequence[Run]) -> Counts:
+def _sum_of(parts: Sequence[RunRecord]) -> Counts:
     counts = [part.counts for part in parts]
     return Counts(
         sum(each.n_rows for each in counts),
@@ -147,7 +187,7 @@ def _sum_of(parts: Sequence[Run]) -> Counts:
     )
 
 
-def _bad_rows(parts: Sequence[Run]) -> Iterator[bytes]:
+def _bad_rows(parts: Sequence[RunRecord]) -> Iterator[bytes]:
     for part in parts:
         if part.counts.n_bad_rows:
             yield from read_lines(part.bad_rows)

@@ -59,6 +59,7 @@ def add_feature(
     out: str,
     jobs: int = 1,
     per_word_feature: str = "",
+    per_word: bool = False,
 ) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
@@ -75,6 +76,7 @@ def add_feature(
         jobs: number of blocks scored at a time, each on one processor.
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
+        per_word: divide the value of the one feature by the number of words + 1.
 
     Returns:
         The number of entries written.
@@ -85,14 +87,15 @@ def add_feature(
             needed by the scorer, or cannot be scored.
     """
     features = [feature, *filter(None, [per_word_feature])]
+    by_words = (True,) if per_word else (False, True)
     _check_names(features)
     refuse_overwriting([out], [nbest, source])
-    sentences = list(read_lines(source))
+    sentences, named = list(read_lines(source)), list(zip(features, by_words, strict=False))
     n_entries = 0
     with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
         blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)
         for lines in map_in_order(
-            lambda block: _with_scores(block, sentences, scorer, features, nbest), blocks, jobs
+            lambda block: _with_scores(block, sentences, scorer, named, nbest), blocks, jobs
         ):
             stream.writelines(line + b"\n" for line in lines)
             n_entries += len(lines)
@@ -165,15 +168,15 @@ def _with_scores(
     block: Sequence[_Hypothesis],
     sentences: Sequence[bytes],
     scorer: Scorer,
-    features: Sequence[str],
+    features: Sequence[tuple[str, bool]],
     nbest: str,
 ) -> list[bytes]:
-    """The lines with the values, each followed by the value per word if that has a name."""
+    """The lines with the features, each the value, or the value per word."""
     lines = []
     for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
         line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
-        for name, divisor in zip(features, (1, n_words), strict=False):
-            line = with_feature(line, name, value / divisor)
+        for name, is_per_word in features:
+            line = with_feature(line, name, value / n_words if is_per_word else value)
         lines.append(line)
     return lines
 

@@ -1,294 +1,228 @@
-"""One run of `rescorer score`: its settings and counts, as recorded in TABLE.json."""
+"""One run of `rescorer score`, prepared once: what it reads and writes, and what it is checked for."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING
 
-from moses_bridge.base.config import AtLeast, check_limits
-from moses_bridge.base.errors import InputError
-from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
-from moses_bridge.base.steps import own_version
-from rescorer.contract.choices import ColumnFormat
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.lock import held_file
+from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.textio import Place, Stream, place_of, write_lines
+from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
-from rescorer.tables.column import FORMER_COLUMNS, Column, ColumnConfig
-from rescorer.tables.rows import Shard
+from rescorer.tables.column import ColumnConfig, check_columns
+from rescorer.tables.partial_file import PartialFile, StreamOutput
+from rescorer.tables.record import Content, Counts, RunRecord, bad_rows_of, sidecar_of
 from rescorer.tables.source_table import SourceTable
 
-# Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
-LOWEST_PROB = 1e-30
-WRITTEN = "the record of a run of `rescorer score`"
-WholeNumber = Annotated[int, AtLeast(0)]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of rows.
-
-    Attributes:
-        n_rows: rows written.
-        n_floored: for each column, rows with a value outside the limits of what is written.
-        n_bad_rows: malformed rows left out.
-    """
-
-    n_rows: int = 0
-    n_floored: tuple[int, ...] = ()
-    n_bad_rows: int = 0
-
-
-@dataclass(frozen=True)
-class Content:
-    """Size and digest of a file on disk.
-
-    Attributes:
-        n_bytes: number of bytes, as compressed.
-        sha256: SHA-256 of these bytes, in hexadecimal.
-    """
-
-    n_bytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path) -> Content:
-        """Measure a file."""
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            return cls(stream.tell(), digest)
+if TYPE_CHECKING:
+    from moses_bridge.formats.moses_ini import MosesIni
+    from rescorer.tables.ini_patch import IniPatch
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of `rescorer score`: everything its new bytes depend on, and its counts.
+    """A run in which nothing can be refused any more but a row; `Run.prepare` makes it.
 
     Attributes:
-        path: path of the scored table, as it was given.
-        table: identity of that table (`SourceTable.identity`).
+        record: everything its new bytes depend on; all counts are 0.
+        table: the table, opened for the rows to score, with equal sources together.
         out: the table to write.
-        scorers: name and fingerprint of each.
-        config: settings of the columns, with the shard and limit of the opened table.
-        n_old_scores: number of dense scores kept in each row.
-        has_alignment: whether the first row has an alignment column.
-        counts: numbers of rows; all 0 until the run is finished.
-        content: size and digest of a finished shard; None for other tables, and for shards recorded without.
+        scorers: one group of columns for each.
+        ini: the moses.ini to patch; None for none.
+        resume: continue where an earlier run with the same settings was stopped.
     """
 
-    path: str
-    table: Mapping[str, Any]
-    out: str
-    scorers: tuple[tuple[str, str], ...]
-    config: ColumnConfig
-    n_old_scores: int
-    has_alignment: bool
-    counts: Counts = Counts()
-    content: Content | None = None
+    record: RunRecord
+    table: SourceTable
+    out: Place
+    scorers: tuple[NamedScorer, ...]
+    ini: IniPatch | None = None
+    resume: bool = False
 
     @classmethod
-    def of(
-        cls, table: SourceTable, out: str, scorers: Sequence[NamedScorer], config: ColumnConfig
+    def prepare(
+        cls,
+        path: str,
+        out: str,
+        scorers: Sequence[NamedScorer],
+        config: ColumnConfig,
+        ini: Path | None = None,
+        ini_out: Path | None = None,
+        resume: bool = False,
+        replace: bool = False,
     ) -> Run:
-        """The run for adding columns to a table.
+        """Open a table, and check everything but its other rows; see `scored_table.score_table`.
 
-        Args:
-            table: the table, opened for the rows to score.
-            out: the table to write.
-            scorers: the scorers.
-            config: settings; the table's shard and limit of malformed rows replace those here.
+        Raises:
+            InputError: the first row is malformed or lacks what a scorer needs, the ini does not belong to the
+                table, or TABLE.json is missing and there are columns to replace.
+            ConfigError: the settings do not fit together.
         """
-        return cls(
-            table.path,
+        source, target = place_of(path), place_of(out)
+        _refuse_streams(source, target, config, resume, replace)
+        old_ini = check_places([source], target, ini, ini_out)
+        if config.shard:
+            if ini is not None:
+                raise ConfigError(
+                    "the ini of shards is written by `rescorer merge`: leave --ini out here"
+                )
+            shard = dataclasses.replace(config.shard, block_rows=config.block_rows)
+            config = dataclasses.replace(config, shard=shard)
+        check_columns(scorers, config)
+        table = SourceTable.open(source, config.max_bad_rows, config.shard)
+        if replace:
+            config = RunRecord.read(path).replaced_by(table.n_scores, config)
+        patch = None
+        if old_ini is not None and ini_out is not None:
+            from rescorer.tables.ini_patch import IniPatch
+
+            patch = IniPatch.of(old_ini, ini_out, Path(path), Path(out))
+            patch.check(table.n_scores, path)
+        _check_first_row(path, table, scorers, config)
+        record = RunRecord(
+            path,
             table.identity,
             out,
             tuple((named.name, named.fingerprint) for named in scorers),
-            replace(config, max_bad_rows=table.bad_rows.limit, shard=table.shard),
+            config,
             table.n_scores - config.n_replaced,
             table.has_alignment,
         )
+        return cls(record, table, target, tuple(scorers), patch, resume)
 
-    @property
-    def columns(self) -> tuple[tuple[Column, str], ...]:
-        """The added columns in their order, each with the name of its scorer."""
-        return self.config.of_scorers([name for name, _ in self.scorers])
+    @contextlib.contextmanager
+    def sink(self) -> Iterator[PartialFile | StreamOutput]:
+        """Where the blocks go; a file is locked until the end of the `with` block.
 
-    @property
-    def n_scores(self) -> int:
-        """Dense scores of a row of the new table."""
-        return self.n_old_scores + len(self.columns)
+        Raises:
+            UserError: another command is writing the table.
+        """
+        if isinstance(self.out, Stream):
+            with StreamOutput(self.out) as stream:
+                yield stream
+            return
+        with (
+            held_file(self.out),
+            PartialFile(self.out, self.record.settings, self.resume) as file,
+        ):
+            yield file
 
-    @property
-    def sidecar(self) -> Path:
-        """Path of the run's record."""
-        return sidecar_of(self.out)
+    def blocks(self, n_done: int = 0) -> Iterator[Block]:
+        """The blocks to score, behind the first n_done rows; see `SourceTable.blocks`."""
+        return self.table.blocks(self.record.config.block_rows, n_done)
 
-    @property
-    def bad_rows(self) -> Path:
-        """Path of the malformed rows left out."""
-        return bad_rows_of(self.out)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything the columns' bytes depend on; a run can continue one with equal settings."""
-        config, shard = self.config, self.config.shard
-        return {
-            "table": self.table,
-            "scorers": [{"name": name, "fingerprint": mark} for name, mark in self.scorers],
-            "columns": list(config.columns),
-            "column_format": config.column_format,
-            "n_replaced": config.n_replaced,
-            "max_bad_rows": config.max_bad_rows,
-            "shard": shard and _shard_setting(shard),
-            "block_rows": config.block_rows,
-        }
-
-    def write_record(self, command: str) -> None:
-        """Write the run's settings and counts to `sidecar`.
+    def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
+        """Write OUT.json and OUT.bad beside a finished table.
 
         Args:
-            command: the command line; "" for a call from Python.
+            progress: the sums of the counts of all blocks.
+            command: the command line, for the record.
         """
-        columns = [
-            {"column": column, "scorer": name, "n_floored": n_floored}
-            for (column, name), n_floored in zip(self.columns, self.counts.n_floored, strict=True)
-        ]
-        record = {
-            "rescorer": own_version(),
-            "command": command,
-            "settings": self.settings,
-            "n_rows": self.counts.n_rows,
-            "n_old_scores": self.n_old_scores,
-            "columns": columns,
-            "has_alignment": self.has_alignment,
-            "n_bad_rows": self.counts.n_bad_rows,
-            "n_scores": self.n_scores,
-            "floor": LOWEST_PROB,
-        }
-        if self.content is not None:
-            record |= {"n_bytes": self.content.n_bytes, "sha256": self.content.sha256}
-        write_json(self.sidecar, record)
-
-
-def _shard_setting(shard: Shard) -> list[int]:
-    """A shard as recorded; the third number is missing if it begins at any source."""
-    return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
-
-
-@dataclass(frozen=True)
-class _Record:
-    """The keys used from TABLE.json."""
-
-    settings: dict[str, Any]
-    n_rows: WholeNumber
-    n_old_scores: WholeNumber
-    columns: list[Any]
-    has_alignment: bool
-    n_bad_rows: WholeNumber
-    n_bytes: WholeNumber = 0
-    sha256: str = ""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-
-
-@dataclass(frozen=True)
-class _AddedColumn:
-    column: str
-    scorer: str
-    n_floored: WholeNumber
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-
-
-@dataclass(frozen=True)
-class _Settings:
-    table: dict[str, Any]
-    scorers: list[Any]
-    columns: tuple[Column, ...]
-    n_replaced: WholeNumber
-    max_bad_rows: WholeNumber
-    block_rows: Annotated[int, AtLeast(1)]
-    shard: tuple[int, ...] | None = None
-    column_format: ColumnFormat = "prob"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-
-
-@dataclass(frozen=True)
-class _Scorer:
-    name: str
-    fingerprint: str
-
-
-@dataclass(frozen=True)
-class _Table:
-    path: str
-
-
-def sidecar_of(out: str) -> Path:
-    """Path of the record of the run that wrote a table."""
-    return Path(f"{out}.json")
-
-
-def bad_rows_of(out: str) -> Path:
-    """Path of the malformed rows left out by the run that wrote a table."""
-    return Path(f"{out}.bad")
-
-
-def read_run(out: str) -> Run:
-    """Read the record of the run that wrote a table.
-
-    Raises:
-        InputError: the record is missing or malformed, or names columns of an earlier version.
-    """
-    path = sidecar_of(out)
-    check_plain_file(path)
-    record = open_record_of(_Record, read_json(path), path, WRITTEN)
-    columns = [open_record_of(_AddedColumn, each, path, WRITTEN) for each in record.columns]
-    _refuse_former_columns(path, [each.column for each in columns])
-    settings = open_record_of(_Settings, record.settings, path, WRITTEN)
-    scorers = [open_record_of(_Scorer, each, path, WRITTEN) for each in settings.scorers]
-    table = open_record_of(_Table, settings.table, path, WRITTEN)
-    if settings.shard and len(settings.shard) not in (2, 3):
-        raise InputError(
-            path,
-            None,
-            f"the shard {[*settings.shard]}",
-            f"its number and their count, in {WRITTEN}",
+        n_floored = tuple(
+            progress[f"floored {place}"] for place, _ in enumerate(self.record.columns)
         )
-    config = ColumnConfig(
-        columns=settings.columns,
-        column_format=settings.column_format,
-        n_replaced=settings.n_replaced,
-        block_rows=settings.block_rows,
-        max_bad_rows=settings.max_bad_rows,
-        shard=Shard(*settings.shard) if settings.shard else None,
-    )
-    run = Run(
-        table.path,
-        settings.table,
-        out,
-        tuple((scorer.name, scorer.fingerprint) for scorer in scorers),
-        config,
-        record.n_old_scores,
-        record.has_alignment,
-        Counts(record.n_rows, tuple(each.n_floored for each in columns), record.n_bad_rows),
-        Content(record.n_bytes, record.sha256) if record.sha256 else None,
-    )
-    if [(each.column, each.scorer) for each in columns] != [*run.columns]:
-        raise InputError(path, None, "columns other than those of the settings", WRITTEN)
-    return run
+        bad_rows = self.table.bad_rows.rows
+        counts = Counts(progress["rows"], n_floored, len(bad_rows))
+        content = None
+        if self.record.config.shard and not isinstance(self.out, Stream):
+            content = Content.of(self.out)
+        record = dataclasses.replace(self.record, counts=counts, content=content)
+        if not isinstance(self.out, Stream):
+            record.write(command)
+        if bad_rows:
+            write_lines(record.bad_rows, bad_rows)
+        return record
 
 
-def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
-    for column in columns:
-        if column in FORMER_COLUMNS:
+def _refuse_streams(
+    source: Place, target: Place, config: ColumnConfig, resume: bool, replace: bool
+) -> None:
+    """Refuse what needs a file where there is none."""
+    if isinstance(source, Stream):
+        if config.shard:
+            raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
+        if replace:
+            raise ConfigError("columns can be replaced only in a file, with TABLE.json beside it")
+    elif not isinstance(target, Stream):
+        return
+    if resume:
+        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
+    if config.max_bad_rows and isinstance(target, Stream):
+        raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
+
+
+def _check_first_row(
+    path: str, table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
+) -> None:
+    """Refuse a table that lacks what a scorer needs, or has no score to keep."""
+    for named in scorers:
+        if named.scorer.needs_links and not table.has_alignment:
             raise InputError(
                 path,
                 None,
-                f"the column {column!r} of an earlier version",
-                f"columns among {', '.join(get_args(Column))}",
-                "Score the table anew",
+                "no word links",
+                f"an alignment column (the fourth), which {named.name} needs",
+                "Let Moses's `score` or `moses-bridge build` write it",
             )
+    if table.n_scores <= config.n_replaced:
+        expected = f"more than the {config.n_replaced} to replace"
+        raise InputError(path, None, f"{table.n_scores} scores", expected)
+
+
+def check_places(
+    tables: Sequence[Place], out: Place, ini: Path | None, ini_out: Path | None
+) -> MosesIni | None:
+    """Refuse outputs that are inputs, and read the ini.
+
+    Args:
+        tables: the tables to read.
+        out: the table to write.
+        ini: moses.ini to patch; None for none.
+        ini_out: the ini to write.
+
+    Raises:
+        ConfigError: the paths do not fit together.
+        InputError: the ini is missing or malformed.
+    """
+    if (ini is None) != (ini_out is None):
+        raise ConfigError("--ini and --ini-out belong together")
+    for path in (out, ini_out):
+        if path is not None and Path(path).is_dir():
+            raise ConfigError(f"{path} is a directory: name a file to write")
+    if ini is not None and any(isinstance(place, Stream) for place in (*tables, out)):
+        raise ConfigError("an ini can be patched for files only, not for standard streams or pipes")
+    old_ini = None
+    if ini is not None:
+        from moses_bridge.formats.moses_ini import read_ini  # many runs have none
+
+        old_ini = read_ini(ini)
+    beside = [] if isinstance(out, Stream) else [sidecar_of(str(out)), bad_rows_of(str(out))]
+    records = [sidecar_of(str(table)) for table in tables]
+    files = [] if old_ini is None else old_ini.files()
+    refuse_overwriting([out, *beside, *filter(None, [ini_out])], [*tables, *records, *files])
+    return old_ini
+
+
+def report(record: RunRecord, out: Place, patch: IniPatch | None) -> list[str]:
+    """Patch the ini of a finished table; the lines for the user: what was written, what to do for Moses.
+
+    Raises:
+        InputError: the ini does not belong to the table.
+    """
+    columns = [column for column, _ in record.columns]
+    patched = [] if patch is None else [patch.write(record.n_old_scores, columns)]
+    lines = [*record.summary(), *patched]
+    if not isinstance(out, Stream) and not record.config.shard:
+        lines += [
+            "Binary tables need the number of scores"
+            " (and the first command needs rows in the order of LC_ALL=C sort):",
+            *(f"  {command}" for command in record.binary_table_commands()),
+            "Remove the files of an earlier tuning with the old table: filtered/ and features.list.",
+        ]
+    return lines

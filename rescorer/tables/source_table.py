@@ -1,18 +1,129 @@
-"""The phrase table to score, opened once, with the facts of its first row."""
+"""The phrase table to score, opened once: the facts of its first row, and its rows or those of a shard."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import is_stream
-from moses_bridge.formats.phrase_table import alignment_column, check_row
-from rescorer.tables.rows import BadRows, NumberedRow, Shard, numbered_rows, shard_rows
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import Place, Stream, StrPath, read_lines
+from moses_bridge.formats.phrase_table import (
+    BLANKS,
+    Block,
+    alignment_column,
+    blocks_of_rows,
+    check_row,
+    source_column,
+)
+
+BLOCKS_OF_A_SHARD = 2  # at least, so that no shard is empty unless one source fills several blocks
+NumberedRow = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of n_shards parts of a table; together they make up the table.
+
+    Attributes:
+        number: number of the part, from 1.
+        n_shards: number of parts.
+        block_rows: number of rows of a block. Parts begin at blocks of an undivided run, so that both
+            score the same blocks; 0 lets them begin at any source.
+    """
+
+    number: int
+    n_shards: int
+    block_rows: int = 0
+
+    def rows(self, n_rows: int) -> range:
+        """The line numbers at which this shard may begin a block, in a table of n_rows rows."""
+        first = (self.number - 1) * n_rows // self.n_shards
+        return range(first + 1, self.number * n_rows // self.n_shards + 1)
+
+
+def parse_shard(text: str) -> Shard:
+    """Parse a shard, "I/N".
+
+    Raises:
+        ConfigError: the text is something else, or I is not in 1..N.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ConfigError(f"no shard {text!r}: write I/N, the I-th of N parts, say 1/8")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def numbered_rows(table: StrPath) -> Generator[NumberedRow, None, None]:
+    """All rows with their line numbers."""
+    yield from enumerate(read_lines(table), start=1)
+
+
+def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, None]:
+    """The rows of a shard with their line numbers; no source is divided between two shards.
+
+    A table with fewer than two blocks per shard is divided at any source. The table is read twice: first
+    to count its rows.
+    """
+    n_rows = _n_rows(table)
+    firsts = shard.rows(n_rows)
+    has_blocks = n_rows >= BLOCKS_OF_A_SHARD * shard.block_rows * shard.n_shards
+    block_rows = shard.block_rows if has_blocks else 0
+    last_source, is_inside, block_start = None, False, 1
+    for line_number, line in numbered_rows(table):
+        source = source_column(line).strip(BLANKS)
+        if source != last_source:
+            last_source = source
+            if line_number == 1 or line_number - block_start >= block_rows:
+                block_start, is_inside = line_number, line_number in firsts
+                if line_number >= firsts.stop:
+                    return
+        if is_inside:
+            yield line_number, line
+
+
+def _n_rows(table: StrPath) -> int:
+    n_rows = 0
+    with LineProgress("count rows", table) as progress:
+        for n_rows, _ in numbered_rows(table):
+            if n_rows % 100_000 == 0:
+                progress.update(100_000)
+        progress.update(n_rows % 100_000)
+    return n_rows
+
+
+@dataclass
+class BadRows:
+    """The malformed rows left out by a run, up to a limit.
+
+    Attributes:
+        limit: largest number of such rows; one more is an error.
+        rows: the rows left out so far.
+    """
+
+    limit: int
+    rows: list[bytes] = field(default_factory=list)
+
+    def well_formed(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
+        """Yield the well-formed rows, and keep the malformed ones in `rows`.
+
+        Raises:
+            InputError: there are more malformed rows than the limit.
+        """
+        n_scores = None
+        for line_number, line in rows:
+            try:
+                n_scores = check_row(line, path, line_number, n_scores)
+            except InputError:
+                if len(self.rows) >= self.limit:
+                    raise
+                self.rows.append(line)
+            else:
+                yield line_number, line
 
 
 @dataclass
@@ -21,6 +132,7 @@ class SourceTable:
 
     Attributes:
         path: path of the table; "-" is standard input.
+        identity: what tells the table from others; see `table_identity`.
         n_scores: number of dense scores of a row.
         has_alignment: whether the first row has word links.
         shard: the part to score; None for all of it.
@@ -29,6 +141,7 @@ class SourceTable:
     """
 
     path: str
+    identity: dict[str, Any]
     n_scores: int
     has_alignment: bool
     shard: Shard | None
@@ -36,17 +149,18 @@ class SourceTable:
     rows: Iterator[NumberedRow]
 
     @classmethod
-    def open(cls, path: str, max_bad_rows: int = 0, shard: Shard | None = None) -> SourceTable:
+    def open(cls, place: Place, max_bad_rows: int = 0, shard: Shard | None = None) -> SourceTable:
         """Open a table and read its first row.
 
         Args:
-            path: the table; "-" is standard input.
+            place: the table.
             max_bad_rows: largest number of malformed rows to leave out.
             shard: the part to score; None for all of it.
 
         Raises:
             InputError: there is no row, or the first one is malformed.
         """
+        path, identity = str(place), table_identity(place)
         bad_rows = BadRows(max_bad_rows)
         rows = shard_rows(path, shard) if shard else numbered_rows(path)
         with contextlib.ExitStack() as on_error:
@@ -60,21 +174,32 @@ class SourceTable:
             n_scores = check_row(line, path, line_number, None)
             on_error.pop_all()
         has_alignment = bool(alignment_column(line))
-        return cls(path, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))
+        return cls(path, identity, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """See `table_identity`."""
-        return table_identity(self.path)
+    def blocks(self, block_rows: int, n_done: int = 0) -> Iterator[Block]:
+        """The blocks of a table or shard behind the first n_done rows, each with whole sources.
+
+        Args:
+            block_rows: number of rows of a block.
+            n_done: number of rows of the blocks that an earlier run has written.
+
+        Raises:
+            InputError: a row is malformed, or there are more such rows than may be left out.
+        """
+        n_earlier = 0
+        for block in blocks_of_rows(self.rows, self.path, block_rows):
+            if n_earlier >= n_done:
+                yield block
+            n_earlier += len(block)
 
 
-def table_identity(path: str) -> dict[str, Any]:
+def table_identity(table: Place) -> dict[str, Any]:
     """Path, size and time of change of a table; the path alone for a stream or a missing file."""
-    if is_stream(path) or not Path(path).exists():
-        return {"path": path}
-    state = Path(path).stat()
+    if isinstance(table, Stream) or not table.exists():
+        return {"path": str(table)}
+    state = table.stat()
     return {
-        "path": str(Path(path).resolve()),
+        "path": str(table.resolve()),
         "bytes": state.st_size,
         "modified_ns": state.st_mtime_ns,
     }

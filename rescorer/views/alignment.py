@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write, read_parallel
 from moses_bridge.formats.alignment import format_links, parse_links
+from moses_bridge.formats.escapes import as_text
 from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
@@ -26,10 +27,31 @@ from rescorer.models.reading import MatrixReader, RightToLeftReader
 from rescorer.tries.attention_matrix import AttentionReader
 from rescorer.tries.generation import Attentive
 from rescorer.tries.scoring import TrieScorer
-from rescorer.views.alignment_error import AlignmentError
-from rescorer.views.attention_links import Link, attention_links
-from rescorer.views.attention_picture import AttentionPicture, draw_attention
-from rescorer.views.shown_text import as_text
+from rescorer.views.pictures import AttentionPicture, draw_attention
+
+Link = tuple[int, int]
+
+
+def attention_links(weights: NDArray[np.float32], min_weight: float = 0.0) -> list[Link]:
+    """Each target word with its most attended source word, in the order of the target.
+
+    A target word that looks most at </s> has no link; of equal weights the first counts.
+
+    Args:
+        weights: of a pair, with </s> as last row and last column, *Shape:* (I + 1, J + 1).
+        min_weight: a link needs so much, 0 to 1.
+
+    Returns:
+        Source word and target word, counted from 0.
+    """
+    end = weights.shape[1] - 1
+    best = weights[:-1].argmax(axis=1)
+    return [
+        (int(source), target)
+        for target, source in enumerate(best)
+        if source != end and weights[target, source] >= min_weight
+    ]
+
 
 # Beyond float32's own error nothing is lost.
 DIGITS = 7
@@ -199,3 +221,55 @@ def _as_json(pair: SentencePair, weights: NDArray[np.float32]) -> bytes:
 def _draw(pair: SentencePair, weights: NDArray[np.float32], number: int, directory: Path) -> None:
     picture = AttentionPicture(f"line {number}", pair.source, pair.target, weights, pair.given)
     draw_attention(picture, directory / f"line-{number}")
+
+
+@dataclass(frozen=True)
+class AlignmentError:
+    """Counts of links, which add up over sentence pairs.
+
+    Attributes:
+        n_found: judged links.
+        n_given: reference links.
+        n_both: those in both.
+    """
+
+    n_found: int = 0
+    n_given: int = 0
+    n_both: int = 0
+
+    @classmethod
+    def of(
+        cls, found: Iterable[tuple[int, int]], given: Iterable[tuple[int, int]]
+    ) -> AlignmentError:
+        """The counts of one pair; a repeated link counts once."""
+        distinct, sure = set(found), set(given)
+        return cls(len(distinct), len(sure), len(distinct & sure))
+
+    def __add__(self, other: AlignmentError) -> AlignmentError:
+        return AlignmentError(
+            self.n_found + other.n_found,
+            self.n_given + other.n_given,
+            self.n_both + other.n_both,
+        )
+
+    @property
+    def rate(self) -> float:
+        """Alignment error rate, 0 to 1; 0 where there are no links at all."""
+        n_links = self.n_found + self.n_given
+        return 1 - 2 * self.n_both / n_links if n_links else 0.0
+
+    @property
+    def precision(self) -> float:
+        """The share of the judged links given, 0 to 1; 1 of no links."""
+        return self.n_both / self.n_found if self.n_found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of the given links found, 0 to 1; 1 of no links."""
+        return self.n_both / self.n_given if self.n_given else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"AER {self.rate:.1%}, precision {self.precision:.1%}, recall {self.recall:.1%} "
+            f"({self.n_found} links, {self.n_given} given, {self.n_both} in both)"
+        )

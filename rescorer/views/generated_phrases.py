@@ -19,6 +19,7 @@ from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import OutputFormat
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
+from rescorer.models.model_directory import targets_of_lines
 
 BLOCK_ROWS = 1000
 IN_TABLE = {True: b"in table", False: b"not in table"}
@@ -76,21 +77,6 @@ def generate_phrases(
             n_targets += len(one.targets)
             progress.update()
     return n_targets
-
-
-def targets_of_lines(
-    generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
-) -> Iterator[list[Generated]]:
-    """The targets of each line; a model that sees no source continues the lines.
-
-    Args:
-        generator: of a model directory.
-        lines: words separated by one blank.
-        config: what is wanted.
-    """
-    if generator.shortlists.source is None:
-        return generator.generate([b""] * len(lines), config, beginnings=lines)
-    return generator.generate(lines, config)
 
 
 def _with_table(

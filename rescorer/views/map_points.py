@@ -26,9 +26,13 @@ from moses_bridge.formats.phrase_table import (
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import MapKind, Side
 from rescorer.contract.compute import Compute
-from rescorer.views.learned import Learned
-from rescorer.views.phrase_vectors import encoded_blocks
-from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_phrases
+from rescorer.models.learned import Learned
+from rescorer.views.phrase_vectors import (
+    ROWS_AT_ONCE,
+    distinct_phrases,
+    encoded_blocks,
+    known_phrases,
+)
 
 
 @dataclass(frozen=True)

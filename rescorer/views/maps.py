@@ -16,18 +16,17 @@ from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import place_of
+from moses_bridge.formats.escapes import as_text
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import Colour, MapKind, Side
 from rescorer.contract.compute import Compute
+from rescorer.models.learned import Learned
 from rescorer.tables.source_table import table_identity
-from rescorer.views.cosine import unit_rows
-from rescorer.views.learned import Learned
-from rescorer.views.map_picture import Picture, draw_map, draw_zoom
+from rescorer.views.map_layout import Layout, Purity, Window, densest_windows, layout, map_purity
 from rescorer.views.map_points import MapPoints, phrase_points, word_points
-from rescorer.views.purity import Purity, map_purity
-from rescorer.views.shown_text import as_text
-from rescorer.views.tsne import Layout, layout
-from rescorer.views.zooms import Window, densest_windows
+from rescorer.views.phrase_vectors import unit_rows
+from rescorer.views.pictures import Picture, draw_map, draw_zoom
 
 FEWEST_POINTS = 10
 FORMAT_VERSION = 1
@@ -187,7 +186,7 @@ def as_json(made: Map, learned: Learned, table: Path, config: MapConfig) -> dict
         "kind": points.kind,
         "side": config.side,
         "model": {"path": str(learned.directory), "fingerprint": learned.fingerprint},
-        "table": table_identity(str(table)),
+        "table": table_identity(place_of(table)),
         "seed": config.seed,
         "method": made.layout.method,
         "perplexity": made.layout.perplexity,

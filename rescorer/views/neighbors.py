@@ -11,20 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, shown
+from moses_bridge.base.textio import place_of
+from moses_bridge.formats.escapes import as_text, readable
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
+from rescorer.models.learned import Learned
 from rescorer.tables.source_table import table_identity
-from rescorer.views.cosine import Nearest, nearest, unit_rows
-from rescorer.views.learned import Learned
 from rescorer.views.phrase_vectors import (
     KeptVectors,
+    Nearest,
+    distinct_phrases,
     encoded_blocks,
     keep_vectors,
     kept_vectors,
+    known_phrases,
+    nearest,
+    unit_rows,
+    unknown_words,
 )
-from rescorer.views.shown_text import as_text, readable
-from rescorer.views.table_phrases import distinct_phrases, known_phrases, unknown_words
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
     """The phrases of a table with their vectors, from the folder or new in it."""
     identity = {
         "model": learned.fingerprint,
-        "table": table_identity(str(table)),
+        "table": table_identity(place_of(table)),
         "side": side,
         "precision": compute.precision,
     }

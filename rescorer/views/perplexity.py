@@ -28,8 +28,8 @@ from rescorer.contract.data import Data
 from rescorer.contract.scorer import Scorer, WordScorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model
-from rescorer.models.pretrained.choice import KINDS, parse_name, scorer_of_pretrained
-from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.choice import scorer_of_pretrained
+from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
 from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
 from rescorer.views.ngram_model import read_ngram_model

@@ -1,22 +1,145 @@
-"""Phrases and their summaries: encoded as they are wanted, or kept in a folder for the next time."""
+"""Phrases of a table and their summaries, encoded at once or kept in a folder; nearest vectors by cosine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.line_progress import track_blocks
 from moses_bridge.base.lock import held_directory
-from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines, write_lines
+from moses_bridge.base.progress import Progress, print_note
+from moses_bridge.base.textio import StrPath, open_write, read_lines, write_lines
+from moses_bridge.formats.phrase_table import read_blocks
+from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import Summaries
-from rescorer.views.cosine import unit_rows
+from rescorer.contract.choices import Side
+from rescorer.contract.vocabulary import Vocabulary
+
+ROWS_AT_ONCE = 50_000
+
+
+def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
+    """The distinct phrases of a column in the order of their bytes, words separated by one blank.
+
+    In that order phrases with the same beginning are adjacent, as the encoder needs them. Empty
+    targets are left out.
+
+    Raises:
+        InputError: a row is malformed, or there is no phrase.
+    """
+    found: set[bytes] = set()
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read phrases", table):
+        found.update(block.sources if side == "source" else block.targets)
+    phrases = {b" ".join(split_words(phrase)) for phrase in found} - {b""}
+    if not phrases:
+        raise InputError(table, None, f"no {side} phrase", "rows with one")
+    return sorted(phrases)
+
+
+def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPath) -> list[bytes]:
+    """The phrases all of whose words are in a shortlist; prints their number on standard error.
+
+    To a network all other words are one, so phrases with them would be equal where they are not.
+
+    Raises:
+        InputError: there is none: the table is of other languages, say.
+    """
+    known = [phrase for run in _runs(phrases) for phrase in _known(run, vocabulary)]
+    if not known:
+        raise InputError(
+            table,
+            None,
+            "no phrase whose words the model knows",
+            "phrases of the language that the model reads",
+            "Name the other column with --side, or the table that the model was trained on",
+        )
+    print_note(f"{len(known):,} of {len(phrases):,} phrases have only words that the model knows")
+    return known
+
+
+def _known(phrases: Sequence[bytes], vocabulary: Vocabulary) -> list[bytes]:
+    known = vocabulary.n_unknown(phrases) == 0
+    return [phrases[row] for row in np.flatnonzero(known).tolist()]
+
+
+def _runs(phrases: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for first in range(0, len(phrases), ROWS_AT_ONCE):
+        yield phrases[first : first + ROWS_AT_ONCE]
+
+
+def unknown_words(phrase: bytes, vocabulary: Vocabulary) -> list[bytes]:
+    """The words of a phrase outside a shortlist."""
+    words = split_words(phrase)
+    ids = vocabulary.encode_words(words)
+    return [
+        word for word, number in zip(words, ids, strict=True) if number == vocabulary.unknown_id
+    ]
+
+
+class Nearest(NamedTuple):
+    """The best candidates of one query, best first; equal ones in the order of the candidates.
+
+    Attributes:
+        rows: their places among all candidates, *Shape:* (at most n_best,).
+        cosines: from -1 to 1, *Shape:* as many.
+    """
+
+    rows: NDArray[np.int64]
+    cosines: NDArray[np.float32]
+
+
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows divided by their lengths; a row of zeros stays one, so its cosines are 0."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+
+
+def nearest(
+    queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], n_best: int
+) -> list[Nearest]:
+    """The candidates of highest cosine for each query.
+
+    Only one block and the best candidates so far are in memory.
+
+    Args:
+        queries: *Shape:* (n_queries, d).
+        blocks: the candidates, cut into runs of rows of any number, each *Shape:* (n, d), all divided by
+            their lengths as by `unit_rows`.
+        n_best: candidates of each query at most.
+    """
+    directions = unit_rows(queries)
+    best = [Nearest(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
+    first = 0
+    for block in blocks:
+        rows = np.arange(first, first + len(block))
+        cosines = directions @ block.T
+        best = [
+            _merged(old, Nearest(rows, new), n_best) for old, new in zip(best, cosines, strict=True)
+        ]
+        first += len(block)
+    return best
+
+
+def _merged(one: Nearest, other: Nearest, n_best: int) -> Nearest:
+    """The best of both; the rows of the first come before those of the other."""
+    rows, cosines = (
+        np.concatenate([one.rows, other.rows]),
+        np.concatenate([one.cosines, other.cosines]),
+    )
+    if len(rows) > n_best:
+        # All as good as the last one stay until the sort, so that ties keep the order of candidates.
+        worst = np.partition(cosines, -n_best)[-n_best]
+        rows, cosines = rows[cosines >= worst], cosines[cosines >= worst]
+    order = np.argsort(-cosines, kind="stable")[:n_best]
+    return Nearest(rows[order], cosines[order])
+
 
 # Phrases encoded, or compared, at once: 16 MB of vectors of the paper's 1,000 units.
 PHRASES_AT_ONCE = 4096

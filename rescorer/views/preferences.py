@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.formats.escapes import as_text
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -23,7 +24,6 @@ from moses_bridge.formats.phrase_table import (
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
-from rescorer.views.shown_text import as_text
 
 ROWS_AT_ONCE = 50_000
 Kind = Literal["frequent", "rare"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from moses_bridge.base.blocks import blocks_of
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,
     check_feature_name,
@@ -21,8 +22,97 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.formats.words import split_words
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
-from rescorer.contract.vocabulary import UNKNOWN
-from rescorer.models.unknown_words import NO_LEXICON, TranslationLexicon, without_unknown_words
+from rescorer.contract.vocabulary import UNKNOWN, Vocabulary
+
+
+@dataclass(frozen=True)
+class WordTranslation:
+    """A target word and p(target word | source word)."""
+
+    word: bytes
+    prob: float
+
+
+@dataclass(frozen=True)
+class TranslationLexicon:
+    """The best translations of single words.
+
+    Attributes:
+        best: of each source word.
+        best_outside: of each source word, among the target words outside a shortlist.
+    """
+
+    best: dict[bytes, WordTranslation] = field(default_factory=dict)
+    best_outside: dict[bytes, WordTranslation] = field(default_factory=dict)
+
+
+NO_LEXICON = TranslationLexicon()
+
+
+def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
+    """Read `lex.f2e`: lines "target source p(target | source)", as Moses's training writes them.
+
+    Args:
+        path: the file.
+        shortlist: the target words the network knows.
+
+    Raises:
+        InputError: a line has not three fields, or its last one is no probability.
+    """
+    lexicon, known = TranslationLexicon({}, {}), frozenset(shortlist.words)
+    for line_number, line in enumerate(read_lines(path), start=1):
+        fields = split_words(line)
+        prob = _prob(fields[2]) if len(fields) == 3 else math.nan
+        if not 0 <= prob <= 1:
+            raise InputError(
+                path,
+                line_number,
+                shown(line),
+                "a target word, a source word and a probability",
+                "This is the file lex.f2e of Moses's training",
+            )
+        target, source = fields[:2]
+        tables = [lexicon.best] if target in known else [lexicon.best, lexicon.best_outside]
+        for table in tables:
+            if source not in table or prob > table[source].prob:
+                table[source] = WordTranslation(target, prob)
+    return lexicon
+
+
+def _prob(token: bytes) -> float:
+    try:
+        return float(token)
+    except ValueError:
+        return math.nan
+
+
+def without_unknown_words(
+    words: Sequence[bytes],
+    places: Sequence[int],
+    source: Sequence[bytes],
+    lexicon: TranslationLexicon,
+) -> list[bytes]:
+    """A translation with other words instead of <unk>.
+
+    Args:
+        words: of the translation.
+        places: the most attended source word of each, from 0; negative where there is none.
+        source: the words of the source.
+        lexicon: its words.
+    """
+    free = {place for place, word in enumerate(source) if word in lexicon.best_outside}
+    result = []
+    for word, place in zip(words, places, strict=True):
+        if word == UNKNOWN and 0 <= place < len(source):
+            found = lexicon.best.get(source[place])
+            word = source[place] if found is None else found.word
+        elif word == UNKNOWN and free:
+            place = min(free, key=lambda i: (-lexicon.best_outside[source[i]].prob, i))
+            free.remove(place)
+            word = lexicon.best_outside[source[place]].word
+        result.append(word)
+    return result
+
 
 # Sentences read at a time, so that a long text needs no more memory than a short one.
 SENTENCES_AT_ONCE = 256

@@ -18,8 +18,8 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.tables.column import ColumnConfig
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns
-from rescorer.tables.source_table import SourceTable
 from rescorer.tries.prefix_tree import build_prefix_tree
 
 PROGRAM = """\
@@ -106,8 +106,8 @@ def _run(table: Path, model: Path, jobs: int, device: str) -> tuple[float, float
 def _host_seconds(table: Path, scorer: LookUps, jobs: int) -> float:
     named = NamedScorer("look-ups", scorer, "1")
     started = time.perf_counter()
-    source = SourceTable.open(str(table))
-    add_columns(source, str(table.with_name("new.gz")), [named], ColumnConfig(jobs=jobs))
+    config = ColumnConfig(jobs=jobs)
+    add_columns(Run.prepare(str(table), str(table.with_name("new.gz")), [named], config))
     return time.perf_counter() - started
 
 

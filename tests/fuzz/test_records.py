@@ -23,7 +23,7 @@ from rescorer.models.model_directory import load_model, save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.partial_file import PartialFile
-from rescorer.tables.run import Counts, Run, read_run
+from rescorer.tables.record import Counts, RunRecord
 from rescorer.training.log import LogRecord, TrainingLog
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
@@ -161,9 +161,11 @@ def make_ini(folder: Path) -> tuple[Path, Callable[[], object]]:
 def make_sidecar(folder: Path) -> tuple[Path, Callable[[], object]]:
     table = {"path": "t", "bytes": 5}
     scorers = (("m", "0"), ("n", "1"))
-    run = Run("t", table, str(folder / "o"), scorers, ColumnConfig(), 4, True, Counts(9, (0, 1), 0))
-    run.write_record("rescorer score")
-    return folder / "o.json", lambda: read_run(str(folder / "o"))
+    run = RunRecord(
+        "t", table, str(folder / "o"), scorers, ColumnConfig(), 4, True, Counts(9, (0, 1), 0)
+    )
+    run.write("rescorer score")
+    return folder / "o.json", lambda: RunRecord.read(str(folder / "o"))
 
 
 def make_partial(folder: Path) -> tuple[Path, Callable[[], object]]:

@@ -24,7 +24,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.tables.check.table import check_table
 from moses_bridge.tables.filter import SourcePhrases, usable_rows
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import RandomScorer
+from rescorer.models.scorer_choice import RandomScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.scored_table import score_table
 from tests.fuzz.conftest import N_TABLES, in_time

@@ -34,8 +34,8 @@ from rescorer.models.reading import turned
 from rescorer.runs.train import train
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns
-from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport
 from rescorer.views.perplexity import load_text_model
@@ -464,7 +464,7 @@ def test_a_table_does_not_depend_on_its_blocks(
     named = scorer_of_model(trained(name), Compute(device=device))
     config = ColumnConfig(("sum", "unknown-words"), block_rows=block_rows, jobs=jobs)
     out = tmp_path / "new.gz"
-    report = add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    report = add_columns(Run.prepare(str(table), str(out), [named], config))
     assert report.counts.n_rows == len(PAIRS)
     rows = [
         line.split(b" ||| ")[2].split() for line in gzip.decompress(out.read_bytes()).splitlines()
@@ -626,7 +626,7 @@ def test_links_that_are_needed_and_missing_are_told(
     bare = tmp_path / "bare"
     bare.write_bytes(b"a ||| x ||| 0.5\n")
     with pytest.raises(InputError, match=r"no word links, expected an alignment column"):
-        add_columns(SourceTable.open(str(bare)), str(tmp_path / "o"), [named], ColumnConfig())
+        add_columns(Run.prepare(str(bare), str(tmp_path / "o"), [named], ColumnConfig()))
     nbest = tmp_path / "nbest"
     nbest.write_bytes(b"0 ||| x  ||| LM0= -1 ||| -1\n")
     with pytest.raises(InputError, match=r"nbest:1: found no word links"):

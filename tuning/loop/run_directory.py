@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from moses_bridge.base.json_files import (
     write_json,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -362,7 +362,6 @@ def file_hash(path: Path) -> str:
         InputError: the file cannot be read.
     """
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_digest(path)
     except OSError as error:
         raise InputError(path, None, error.strerror or str(error), "a readable file") from error

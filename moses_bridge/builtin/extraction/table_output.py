@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gzip
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.blocks import in_order
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write_packed
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
@@ -151,14 +151,8 @@ def _in_order(
     block: Callable[[int], tuple[int, bytes]], firsts: range, jobs: int
 ) -> Iterator[tuple[int, bytes]]:
     """Results in order; at most two blocks for each thread are under way."""
-    waiting: deque[Future[tuple[int, bytes]]] = deque()
     with ThreadPoolExecutor(jobs) as pool:
-        for first in firsts:
-            waiting.append(pool.submit(block, first))
-            if len(waiting) > 2 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from in_order(pool, block, firsts, 2 * jobs)
 
 
 @inner

@@ -1,38 +1,18 @@
-"""Pretrained models by name: hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY."""
+"""The scorer of a pretrained model by its name, from a directory found or downloaded."""
 
 from __future__ import annotations
 
-import os
+from hashlib import blake2b
 from importlib.util import find_spec
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Protocol
 
-from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.extras import Extra, MissingExtraError
+from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.extras import MissingExtraError
+from moses_bridge.base.provenance import file_digest
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, Scorer
-from rescorer.models.pretrained.directory import digest_of, local_directory
-from rescorer.models.pretrained.settings import PretrainedSettings
-
-
-class Kind(NamedTuple):
-    """A kind of pretrained models.
-
-    Attributes:
-        package: that runs it.
-        extra: of this package, which installs it.
-        has_source: whether it reads source text.
-    """
-
-    package: str
-    extra: Extra
-    has_source: bool
-
-
-KINDS: dict[str, Kind] = {
-    "hf": Kind("transformers", "hf", True),
-    "hf-lm": Kind("transformers", "hf", False),
-    "ct2": Kind("ctranslate2", "ct2", True),
-}
+from rescorer.models.pretrained.settings import KINDS, PretrainedName, PretrainedSettings
 
 
 class PretrainedScorer(Scorer, Protocol):
@@ -41,27 +21,6 @@ class PretrainedScorer(Scorer, Protocol):
     @property
     def note(self) -> str:
         """What a log-probability is of, for records."""
-
-
-class PretrainedName(NamedTuple):
-    """What a user writes.
-
-    Attributes:
-        kind: one of `KINDS`.
-        place: a directory, or a name of the hub.
-    """
-
-    kind: str
-    place: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.place}"
-
-
-def parse_name(path: str | os.PathLike[str]) -> PretrainedName | None:
-    """The parts of KIND:PLACE; None for anything else, such as a directory of `rescorer train`."""
-    kind, colon, place = os.fspath(path).partition(":")
-    return PretrainedName(kind, place) if colon and kind in KINDS and place else None
 
 
 def scorer_of_pretrained(
@@ -112,3 +71,42 @@ def _of_text(settings: PretrainedSettings) -> str:
     case = "" if settings.case == "as-is" else f"{settings.case} case"
     text = "detokenized text" if settings.detokenize else "tokens"
     return ", ".join(filter(None, [text, case, languages, prefix]))
+
+
+# Weights in formats that are not read here.
+NOT_READ = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "onnx/*", "*.tflite"]
+
+
+def local_directory(name: str, download: bool) -> Path:
+    """The directory of a model.
+
+    Args:
+        name: a directory, or the name of a model of the Hugging Face hub.
+        download: whether a name of the hub may be taken from there.
+
+    Raises:
+        InputError: there is no such directory, and nothing may be downloaded.
+        UserError: the download fails.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    if not download:
+        raise InputError(
+            name, None, "no directory", "that of a model", "--download takes it from the hub"
+        )
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, ignore_patterns=NOT_READ))
+    except Exception as error:  # of the network, of the hub, of the name
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UserError(f"{name} could not be downloaded: {told}") from error
+
+
+def digest_of(directory: Path) -> str:
+    """A digest of the names and contents of all files directly in a directory."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(directory.iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + bytes.fromhex(file_digest(path)))
+    return digest.hexdigest()

@@ -1,9 +1,12 @@
-"""How text reaches a pretrained model."""
+"""Names of pretrained models, hf:DIRECTORY, hf-lm:DIRECTORY and ct2:DIRECTORY, and how text reaches them."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from moses_bridge.base.extras import Extra
 from rescorer.contract.choices import TextCase
 
 
@@ -28,3 +31,45 @@ class PretrainedSettings:
     case: TextCase = "as-is"
     source_prefix: str = ""
     download: bool = False
+
+
+class Kind(NamedTuple):
+    """A kind of pretrained models.
+
+    Attributes:
+        package: that runs it.
+        extra: of this package, which installs it.
+        has_source: whether it reads source text.
+    """
+
+    package: str
+    extra: Extra
+    has_source: bool
+
+
+KINDS: dict[str, Kind] = {
+    "hf": Kind("transformers", "hf", True),
+    "hf-lm": Kind("transformers", "hf", False),
+    "ct2": Kind("ctranslate2", "ct2", True),
+}
+
+
+class PretrainedName(NamedTuple):
+    """What a user writes.
+
+    Attributes:
+        kind: one of `KINDS`.
+        place: a directory, or a name of the hub.
+    """
+
+    kind: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.place}"
+
+
+def parse_name(path: str | os.PathLike[str]) -> PretrainedName | None:
+    """The parts of KIND:PLACE; None for anything else, such as a directory of `rescorer train`."""
+    kind, colon, place = os.fspath(path).partition(":")
+    return PretrainedName(kind, place) if colon and kind in KINDS and place else None

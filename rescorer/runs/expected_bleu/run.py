@@ -27,7 +27,7 @@ from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
 from rescorer.contract.batch import Batch
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.models.model_card import write_model_card
+from rescorer.models.model_description import write_model_card
 from rescorer.models.model_directory import (
     fingerprint,
     load_model,

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import InputError, ToolError
-from moses_bridge.base.programs import find_program, run_program
+from moses_bridge.base.programs import AskedProgram, find_program, run_program
 
 UPPER = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read().upper())"
 FAIL = (
@@ -56,3 +57,27 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     assert error.value.exit_code is None
     with pytest.raises(InputError, match="nowhere"):
         run_program(python(UPPER), tmp_path / "nowhere")
+
+
+def test_an_asked_program_answers_and_ends_with_its_input() -> None:
+    program = AskedProgram(["sh", "-c", "cat; echo bye >&2; exit 3"])
+    program.input.write(b"a question\n")
+    program.input.flush()
+    assert program.output.readline() == b"a question\n"
+    assert program.status(0.0) is None
+    assert program.end() == 3
+    assert program.messages() == "bye"
+    program.close()
+
+
+def test_an_asked_program_that_does_not_end_is_killed() -> None:
+    program = AskedProgram(["sleep", "60"])
+    assert program.end(0.1) == -signal.SIGKILL
+    program.close()
+
+
+def test_children_of_a_killed_program_do_not_hold_up_its_end() -> None:
+    """They have its standard streams."""
+    program = AskedProgram(["sh", "-c", "cat; true"])
+    program.kill()
+    assert program.status() == -signal.SIGKILL

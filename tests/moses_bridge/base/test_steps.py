@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base import steps
+from moses_bridge.base import provenance
 from moses_bridge.base.errors import InputError, ToolError
 from moses_bridge.base.steps import (
     Step,
@@ -143,5 +143,5 @@ def test_a_package_that_is_being_installed_has_no_version(monkeypatch: pytest.Mo
         raise PackageNotFoundError(name)
 
     assert own_version() == version("rescorer")
-    monkeypatch.setattr(steps, "version", missing)
+    monkeypatch.setattr(provenance, "version", missing)
     assert own_version() == "unknown"

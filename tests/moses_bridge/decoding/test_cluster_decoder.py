@@ -12,7 +12,7 @@ import pytest
 from moses_bridge.base.cluster import Cluster, open_cluster
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.textio import read_lines
-from moses_bridge.decoding.cluster_decoder import ClusterDecoder, DecoderWork
+from moses_bridge.decoding.cluster_decoder import ClusterDecoder, PartTranslator
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 
 # Each starts processes of Ray, or a cluster of them.
@@ -72,6 +72,5 @@ def test_moses_decodes_on_no_cluster() -> None:
 
 
 def test_a_machine_without_the_directory_is_told() -> None:
-    work = DecoderWork("/no such directory", Path("moses.ini"), CONFIG)
     with pytest.raises(UserError, match=r"No such file.*needs the same directories on all"):
-        work()
+        PartTranslator("/no such directory", Path("moses.ini"), CONFIG)

@@ -54,12 +54,6 @@ def test_the_mean_of_sentence_log_probabilities() -> None:
     np.testing.assert_allclose(found, np.log(np.sqrt(products)))
 
 
-def test_values_by_the_word_count_the_end() -> None:
-    found = ensemble([ONE], "sentence-log-probs", per_word=True)
-    np.testing.assert_allclose(found.values(PAIRS), ONE.values(PAIRS) / [3, 1, 2])
-    assert found.shortlist is ONE.shortlist and not found.needs_links
-
-
 def test_one_model_is_itself() -> None:
     assert ensemble([ONE], "word-probs") is ONE
 

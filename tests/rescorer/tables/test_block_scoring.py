@@ -10,10 +10,10 @@ import pytest
 
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import LengthScorer
+from rescorer.models.scorer_choice import LengthScorer
 from rescorer.tables.block_scoring import floored_log, moses_prob, score_block
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.run import Run
+from rescorer.tables.record import RunRecord
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_logarithms_have_a_floor_alone() -> None:
 
 def test_what_says_how_blocks_are_scored_can_be_sent() -> None:
     """A block comes back with its rows as they are written, and with what is counted."""
-    run = Run("t", {}, "out", (("length", ""),), ColumnConfig(n_replaced=1), 1, True)
+    run = RunRecord("t", {}, "out", (("length", ""),), ColumnConfig(n_replaced=1), 1, True)
     lines = [b"a ||| x ||| 0.5 0.1", b"a ||| x y ||| 0.5 0.1 ||| 0-0"]
     block = Block(lines, [b"a", b"a"], [b"x", b"x y"], 7)
     sent, scorer = pickle.loads(pickle.dumps((run, NamedScorer("length", LengthScorer(), ""))))

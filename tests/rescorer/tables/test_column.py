@@ -22,12 +22,12 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.controls import LengthScorer, RandomScorer
+from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.tables.column import Column, ColumnConfig, parse_columns
-from rescorer.tables.rows import Shard
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns
-from rescorer.tables.source_table import SourceTable
+from rescorer.tables.source_table import Shard
 
 TABLE = b"""\
 a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0 ||| 1 2 3 ||| |||
@@ -79,7 +79,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_the_score_is_the_last_and_all_other_bytes_stay(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.gz"
-    add_columns(SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig())
+    add_columns(Run.prepare(str(table), str(out), [word_count()], ColumnConfig()))
     assert gzip.decompress(out.read_bytes()) == EXPECTED
 
 
@@ -90,10 +90,9 @@ def test_every_compression_and_block_size(
 ) -> None:
     out = tmp_path / f"out{suffix}"
     add_columns(
-        SourceTable.open(str(table)),
-        str(out),
-        [word_count()],
-        ColumnConfig(block_rows=block_rows, jobs=2),
+        Run.prepare(
+            str(table), str(out), [word_count()], ColumnConfig(block_rows=block_rows, jobs=2)
+        )
     )
     tools = {"": "cat", ".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat"}
     try:
@@ -110,7 +109,7 @@ def test_tables_of_moses_keep_their_bytes(golden: Path, tmp_path: Path, name: st
     table.write_bytes(gzip.compress(b"\n".join(rows) + b"\n", 1))
     scorer = NamedScorer("random", RandomScorer(1), "1")
     report = add_columns(
-        SourceTable.open(str(table)), str(out), [scorer], ColumnConfig(block_rows=3000, jobs=2)
+        Run.prepare(str(table), str(out), [scorer], ColumnConfig(block_rows=3000, jobs=2))
     )
     written = gzip.decompress(out.read_bytes()).split(b"\n")[:-1]
     assert report.counts.n_rows == len(written) == len(rows)
@@ -138,9 +137,7 @@ def test_columns(
     second_row: list[float],
 ) -> None:
     out = tmp_path / "out"
-    add_columns(
-        SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(columns=columns)
-    )
+    add_columns(Run.prepare(str(table), str(out), [word_count()], ColumnConfig(columns=columns)))
     for line, expected in zip(out.read_bytes().split(b"\n"), [first_row, second_row], strict=False):
         scores = [float(score) for score in line.split(b"|||")[2].split()]
         np.testing.assert_allclose(np.log(scores[4:]), expected, atol=1e-6)
@@ -151,7 +148,7 @@ def test_words_end_at_blanks_and_tabs_alone(tmp_path: Path) -> None:
     table.write_bytes(b"a ||| x\x0by\tz\x0c ||| 1\n")
     length = NamedScorer("length", LengthScorer(), "1")
     add_columns(
-        SourceTable.open(str(table)), str(out), [length], ColumnConfig(columns=("sum", "per-word"))
+        Run.prepare(str(table), str(out), [length], ColumnConfig(columns=("sum", "per-word")))
     )
     scores = [float(score) for score in out.read_bytes().split(b"|||")[2].split()]
     np.testing.assert_allclose(np.log(scores), [0, -2, -2 / 3], atol=1e-6)
@@ -160,7 +157,7 @@ def test_words_end_at_blanks_and_tabs_alone(tmp_path: Path) -> None:
 def test_two_models_count_unknown_words_once(table: Path, tmp_path: Path) -> None:
     config = ColumnConfig(columns=("sum", "unknown-words"))
     scorers = [word_count("one"), NamedScorer("two", LengthScorer(), "2")]
-    report = add_columns(SourceTable.open(str(table)), str(tmp_path / "out"), scorers, config)
+    report = add_columns(Run.prepare(str(table), str(tmp_path / "out"), scorers, config))
     assert report.columns == (("sum", "one"), ("unknown-words", "one"), ("sum", "two"))
     first = (tmp_path / "out").read_bytes().split(b"\n")[0].split(b"|||")[2].split()
     np.testing.assert_allclose(np.log([float(s) for s in first[4:]]), [-2, 1, -1], atol=1e-6)
@@ -169,7 +166,7 @@ def test_two_models_count_unknown_words_once(table: Path, tmp_path: Path) -> Non
 def test_two_models_with_a_shortlist_count_unknown_words_once(table: Path, tmp_path: Path) -> None:
     config = ColumnConfig(columns=("sum", "unknown-words"))
     scorers = [word_count("one"), word_count("two")]
-    add_columns(SourceTable.open(str(table)), str(tmp_path / "out"), scorers, config)
+    add_columns(Run.prepare(str(table), str(tmp_path / "out"), scorers, config))
     first = (tmp_path / "out").read_bytes().split(b"\n")[0].split(b"|||")[2].split()
     np.testing.assert_allclose(np.log([float(s) for s in first[4:]]), [-2, 1, -2], atol=1e-6)
 
@@ -191,7 +188,7 @@ def test_values_outside_the_range_of_float32_are_cut_and_counted(tmp_path: Path)
     table, out = tmp_path / "t", tmp_path / "out"
     table.write_bytes(b"".join(b"a ||| %b ||| 1\n" % target for target in (b"x", b"y", b"z")))
     scorer = NamedScorer("given", Given(x=1e4, y=3.0, z=-1e4), "1")
-    report = add_columns(SourceTable.open(str(table)), str(out), [scorer], ColumnConfig())
+    report = add_columns(Run.prepare(str(table), str(out), [scorer], ColumnConfig()))
     written = [float(row.split()[-1]) for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(written, [np.exp(88.0), np.exp(3.0), 1e-30], rtol=1e-6)
     assert report.counts.n_floored == (2,)
@@ -202,7 +199,7 @@ def test_a_logarithm_has_no_greatest_value_to_be_cut_to(tmp_path: Path) -> None:
     table.write_bytes(b"".join(b"a ||| %b ||| 1\n" % target for target in (b"x", b"y", b"z")))
     scorer = NamedScorer("given", Given(x=1e4, y=3.0, z=-1e4), "1")
     config = ColumnConfig(column_format="log")
-    report = add_columns(SourceTable.open(str(table)), str(out), [scorer], config)
+    report = add_columns(Run.prepare(str(table), str(out), [scorer], config))
     written = [float(row.split()[-1]) for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(written, [1e4, 3.0, np.log(1e-30)], rtol=1e-6)
     assert report.counts.n_floored == (1,)
@@ -212,7 +209,7 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
     table, out = tmp_path / "t", tmp_path / "out"
     table.write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
     scorer = NamedScorer("given", Given(x=88.0, y=float(np.log(1e-30))), "1")
-    report = add_columns(SourceTable.open(str(table)), str(out), [scorer], ColumnConfig())
+    report = add_columns(Run.prepare(str(table), str(out), [scorer], ColumnConfig()))
     assert report.counts.n_floored == (0,)
 
 
@@ -228,10 +225,12 @@ def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     scorer.shortlist = AllButX([])  # type: ignore[assignment]
     with pytest.raises(UserError, match=rf"^my model gives {value} for 'a b \|\|\| y \ufffd'"):
         add_columns(
-            SourceTable.open(str(table)),
-            str(out),
-            [NamedScorer("my model", scorer, "1")],
-            ColumnConfig(columns=columns),
+            Run.prepare(
+                str(table),
+                str(out),
+                [NamedScorer("my model", scorer, "1")],
+                ColumnConfig(columns=columns),
+            )
         )
     assert not out.exists()
 
@@ -252,7 +251,7 @@ def test_a_scorer_gets_the_links_that_it_needs(tmp_path: Path) -> None:
     table.write_bytes(b"a ||| x ||| 1 ||| 0-0 0-1 ||| 1 1 1\na ||| y ||| 1 ||| \nb ||| x ||| 1\n")
     named = NamedScorer("links", LinkCount(), "1")
     config = ColumnConfig(column_format="log", block_rows=1)
-    add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    add_columns(Run.prepare(str(table), str(out), [named], config))
     rows = [row.split(b"|||")[2].split() for row in out.read_bytes().splitlines()]
     assert [float(row[1]) for row in rows] == [-2, 0, 0]
 
@@ -262,7 +261,7 @@ def test_a_table_without_links_is_refused_where_they_are_needed(tmp_path: Path) 
     table.write_bytes(b"a ||| x ||| 1\n")
     scorers = [word_count(), NamedScorer("my links", LinkCount(), "1")]
     with pytest.raises(InputError, match=r"found no word links.*which my links needs"):
-        add_columns(SourceTable.open(str(table)), str(out), scorers, ColumnConfig())
+        add_columns(Run.prepare(str(table), str(out), scorers, ColumnConfig()))
     assert not list(tmp_path.glob("*out*"))
 
 
@@ -292,10 +291,12 @@ def test_a_row_without_a_value_is_named(
     message = rf"table{place}: found too many words on the target side of 'b \|\|\| x y', expected one. Cut it"
     with pytest.raises(InputError, match=message):
         add_columns(
-            SourceTable.open(str(path), max_bad_rows),
-            str(tmp_path / "out"),
-            [named],
-            ColumnConfig(columns),
+            Run.prepare(
+                str(path),
+                str(tmp_path / "out"),
+                [named],
+                ColumnConfig(columns, max_bad_rows=max_bad_rows),
+            )
         )
     assert not (tmp_path / "out").exists()
 
@@ -303,13 +304,13 @@ def test_a_row_without_a_value_is_named(
 def test_scores_that_are_not_there_cannot_be_replaced(table: Path, tmp_path: Path) -> None:
     config = ColumnConfig(n_replaced=4)
     with pytest.raises(InputError, match="found 4 scores, expected more than the 4 to replace"):
-        add_columns(SourceTable.open(str(table)), str(tmp_path / "o"), [word_count()], config)
+        add_columns(Run.prepare(str(table), str(tmp_path / "o"), [word_count()], config))
 
 
 def test_the_last_scores_are_replaced(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     config = ColumnConfig(n_replaced=3)
-    report = add_columns(SourceTable.open(str(table)), str(out), [word_count()], config)
+    report = add_columns(Run.prepare(str(table), str(out), [word_count()], config))
     assert report.n_old_scores == 1
     rows = [row.split(b"|||")[2].split() for row in out.read_bytes().splitlines()]
     expected = [row.split(b"|||")[2].split() for row in EXPECTED.splitlines()]
@@ -323,7 +324,7 @@ def test_unknown_words_of_a_language_model_are_counted(table: Path, tmp_path: Pa
     model = TrainedModel("cslm", network.eval(), Shortlists(None, words), {})
     named = NamedScorer("cslm", cslm_scorer(model, Compute(device="cpu")), "1")
     out, config = tmp_path / "out", ColumnConfig(columns=("unknown-words",))
-    add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    add_columns(Run.prepare(str(table), str(out), [named], config))
     last = [row.split(b"|||")[2].split()[-1] for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(np.log([float(x) for x in last]), [0, 1, 1, 0, 0], atol=1e-6)
 
@@ -333,7 +334,7 @@ def test_unknown_words_alone_are_counted_without_the_network(table: Path, tmp_pa
     scorer.shortlist = AllButX([])  # type: ignore[assignment]
     named, config = NamedScorer("counts", scorer, "1"), ColumnConfig(columns=("unknown-words",))
     out = tmp_path / "out"
-    add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    add_columns(Run.prepare(str(table), str(out), [named], config))
     last = [row.split(b"|||")[2].split()[-1] for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(np.log([float(x) for x in last]), [1, 1, 0, 0, 0], atol=1e-6)
 
@@ -342,7 +343,7 @@ def test_floored_rows_are_counted(tmp_path: Path) -> None:
     table, out = tmp_path / "t", tmp_path / "out"
     table.write_bytes(b"".join(b"a ||| %s||| 1\n" % (b"w " * n) for n in (1, 67, 68, 69, 80)))
     report = add_columns(
-        SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(block_rows=1)
+        Run.prepare(str(table), str(out), [word_count()], ColumnConfig(block_rows=1))
     )
     assert report.counts.n_floored == (2,)
     assert out.read_bytes().split(b"\n")[4].endswith(b"||| 1 1e-30")
@@ -360,8 +361,8 @@ def test_progress_is_told_of_the_rows_of_the_shard(
         return progress
 
     monkeypatch.setattr(LineProgress, "__enter__", enter)
-    source = SourceTable.open(str(table), shard=shard)
-    add_columns(source, str(tmp_path / "out"), [word_count()], ColumnConfig())
+    config = ColumnConfig(shard=shard)
+    add_columns(Run.prepare(str(table), str(tmp_path / "out"), [word_count()], config))
     assert totals[-1] == expected  # the one before is of counting
 
 
@@ -376,7 +377,7 @@ def test_a_stopped_run_continues_with_the_same_result(
     table = golden / "extract" / "phrase-table.gt.gz"
     n_rows = gzip.decompress(table.read_bytes()).count(b"\n")
     config = ColumnConfig(block_rows=n_rows // 8)
-    add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [word_count()], config)
+    add_columns(Run.prepare(str(table), str(tmp_path / "whole.gz"), [word_count()], config))
 
     class Stopping(WordCount):
         def values(self, batch: Batch) -> NDArray[np.float64]:
@@ -387,13 +388,13 @@ def test_a_stopped_run_continues_with_the_same_result(
     out = tmp_path / "out.gz"
     with pytest.raises(Stop):
         add_columns(
-            SourceTable.open(str(table)), str(out), [NamedScorer("count", Stopping(), "1")], config
+            Run.prepare(str(table), str(out), [NamedScorer("count", Stopping(), "1")], config)
         )
     assert not out.exists()
     with (tmp_path / ".out.gz.partial").open("ab") as stream:
         stream.write(b"half a block")
     second = word_count()
-    report = add_columns(SourceTable.open(str(table)), str(out), [second], config, resume=True)
+    report = add_columns(Run.prepare(str(table), str(out), [second], config, resume=True))
     assert out.read_bytes() == (tmp_path / "whole.gz").read_bytes()
     assert isinstance(second.scorer, WordCount)
     n_blocks = second.scorer.n_calls + n_done
@@ -419,9 +420,9 @@ def test_a_run_that_was_stopped_after_one_row_continues_with_the_next(tmp_path: 
     config = ColumnConfig(block_rows=1)
     stopping = NamedScorer("count", Stopping(), "1")
     with pytest.raises(Stop):
-        add_columns(SourceTable.open(str(table)), str(out), [stopping], config)
+        add_columns(Run.prepare(str(table), str(out), [stopping], config))
     second = word_count()
-    add_columns(SourceTable.open(str(table)), str(out), [second], config, resume=True)
+    add_columns(Run.prepare(str(table), str(out), [second], config, resume=True))
     assert [row[:1] for row in out.read_bytes().splitlines()] == [b"a", b"b", b"c"]
     assert isinstance(second.scorer, WordCount)
     assert second.scorer.n_calls == 2
@@ -439,13 +440,13 @@ def test_progress_that_does_not_fit_is_not_used(
     table: Path, tmp_path: Path, change: Callable[[dict[str, object]], None]
 ) -> None:
     out = tmp_path / "out"
-    add_columns(SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig())
+    add_columns(Run.prepare(str(table), str(out), [word_count()], ColumnConfig()))
     settings = json.loads((tmp_path / "out.json").read_bytes())["settings"]
     state = {"settings": settings, "n_bytes": 3, "progress": {"rows": 5}}
     change(state)
     (tmp_path / ".out.partial").write_bytes(b"no!")
     (tmp_path / ".out.partial.json").write_text(json.dumps(state))
-    add_columns(SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(), resume=True)
+    add_columns(Run.prepare(str(table), str(out), [word_count()], ColumnConfig(), resume=True))
     assert out.read_bytes() == EXPECTED
 
 
@@ -456,7 +457,7 @@ def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     output = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", Stream(io.BytesIO(TABLE)))
     monkeypatch.setattr(sys, "stdout", Stream(output))
-    add_columns(SourceTable.open("-"), "-", [word_count()], ColumnConfig(block_rows=1))
+    add_columns(Run.prepare("-", "-", [word_count()], ColumnConfig(block_rows=1)))
     assert output.getvalue() == EXPECTED
 
 
@@ -475,9 +476,7 @@ def test_bad_rows_are_refused(tmp_path: Path, content: bytes, line: int | None, 
     table, out = tmp_path / "table", tmp_path / "out"
     table.write_bytes(content)
     with pytest.raises(InputError, match=found) as caught:
-        add_columns(
-            SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(block_rows=1)
-        )
+        add_columns(Run.prepare(str(table), str(out), [word_count()], ColumnConfig(block_rows=1)))
     assert caught.value.line == line
     del caught  # and the frames in it, so that the file in them is closed now
     assert not out.exists()
@@ -492,10 +491,9 @@ def test_columns_that_make_no_sense(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         add_columns(
-            SourceTable.open(str(table)),
-            str(tmp_path / "o"),
-            [word_count()],
-            ColumnConfig(columns=columns),
+            Run.prepare(
+                str(table), str(tmp_path / "o"), [word_count()], ColumnConfig(columns=columns)
+            )
         )
 
 
@@ -503,7 +501,7 @@ def test_controls_have_no_unknown_words(table: Path, tmp_path: Path) -> None:
     config = ColumnConfig(columns=("unknown-words",))
     scorers = [NamedScorer("length", LengthScorer(), "l"), word_count()]
     with pytest.raises(ConfigError, match=r"^length has no shortlist"):
-        add_columns(SourceTable.open(str(table)), str(tmp_path / "o"), scorers, config)
+        add_columns(Run.prepare(str(table), str(tmp_path / "o"), scorers, config))
 
 
 @pytest.mark.parametrize(
@@ -533,19 +531,17 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(table: Path, tmp_path: Path) -> N
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as reader:
         read = reader.submit(pipe.read_bytes)
-        add_columns(SourceTable.open(str(table)), str(pipe), [word_count()], ColumnConfig())
+        add_columns(Run.prepare(str(table), str(pipe), [word_count()], ColumnConfig()))
         assert read.result(timeout=60) == EXPECTED
     assert pipe.is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "table.gz"]
     with pytest.raises(ConfigError, match="a pipe or a device cannot be resumed"):
-        add_columns(
-            SourceTable.open(str(table)), str(pipe), [word_count()], ColumnConfig(), resume=True
-        )
+        add_columns(Run.prepare(str(table), str(pipe), [word_count()], ColumnConfig(), resume=True))
 
 
 def test_a_link_is_followed(table: Path, tmp_path: Path) -> None:
     link, real = tmp_path / "link", tmp_path / "folder" / "real"
     link.symlink_to(real)
-    add_columns(SourceTable.open(str(table)), str(link), [word_count()], ColumnConfig())
+    add_columns(Run.prepare(str(table), str(link), [word_count()], ColumnConfig()))
     assert link.is_symlink()
     assert real.read_bytes() == EXPECTED

@@ -10,18 +10,16 @@ import pytest
 from moses_bridge.base.errors import InputError
 from moses_bridge.formats.moses_ini import read_ini
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import LengthScorer
+from rescorer.models.scorer_choice import LengthScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.ini_patch import (
-    binary_table_commands,
+    IniPatch,
     initial_weights,
-    patch_ini,
-    refuse_unfit_ini,
     table_feature,
 )
-from rescorer.tables.run import Counts, Run
+from rescorer.tables.record import Counts, RunRecord
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns, score_table
-from rescorer.tables.source_table import SourceTable
 
 TABLE = b"a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0\n"
 INI = b"""\
@@ -38,7 +36,12 @@ UnknownWordPenalty0= 1
 """
 LENGTH = NamedScorer("length", LengthScorer(), "1")
 CONFIG = ColumnConfig(("sum", "unknown-words"))
-RUN = Run("table.gz", {}, "t.gz", (("rnn", "1"),), CONFIG, 4, True, Counts(1, (0, 0)))
+RUN = RunRecord("table.gz", {}, "t.gz", (("rnn", "1"),), CONFIG, 4, True, Counts(1, (0, 0)))
+
+
+def patch_ini(ini: Path, ini_out: Path, run: RunRecord) -> None:
+    patch = IniPatch.of(read_ini(ini), ini_out, Path(run.path), Path(run.out))
+    patch.write(run.n_old_scores, [column for column, _ in run.columns])
 
 
 @pytest.fixture
@@ -205,8 +208,8 @@ def test_initial_weights(old: tuple[float, ...], expected: list[float]) -> None:
 
 def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.gz"
-    run = add_columns(SourceTable.open(str(table)), str(out), [LENGTH], ColumnConfig())
-    assert binary_table_commands(run) == [
+    run = add_columns(Run.prepare(str(table), str(out), [LENGTH], ColumnConfig()))
+    assert run.binary_table_commands() == [
         f"processPhraseTableMin -in {out} -out {tmp_path}/out -nscores 5 -rankscore 2",
         f"CreateProbingPT --input-pt {out} --output-dir {tmp_path}/out.probing"
         " --num-scores 5 --log-prob",
@@ -214,12 +217,12 @@ def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_p
 
 
 def test_a_table_without_links_is_told_to_the_binary_table() -> None:
-    compact, _ = binary_table_commands(replace(RUN, has_alignment=False))
+    compact, _ = replace(RUN, has_alignment=False).binary_table_commands()
     assert compact.endswith("-nscores 6 -rankscore 2 -encoding None")
 
 
 def test_names_with_blanks_are_quoted_and_other_suffixes_stay() -> None:
-    compact, probing = binary_table_commands(replace(RUN, out="my tables/t.v2"))
+    compact, probing = replace(RUN, out="my tables/t.v2").binary_table_commands()
     assert shlex.split(compact)[2:5:2] == ["my tables/t.v2", "my tables/t.v2"]
     assert "my tables/t.v2.probing" in shlex.split(probing)
 
@@ -239,8 +242,8 @@ def test_replaced_columns_give_their_weights_up(tmp_path: Path) -> None:
 
 def test_a_fitting_ini_is_not_refused_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_bytes(INI)
-    paths = (tmp_path / name for name in ("moses.ini", "new.ini", "table.gz", "out.gz"))
-    refuse_unfit_ini(*paths, 4)
+    new_ini, table, out = (tmp_path / name for name in ("new.ini", "table.gz", "out.gz"))
+    IniPatch.of(read_ini(tmp_path / "moses.ini"), new_ini, table, out).check(4, "table.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["moses.ini"]
 
 

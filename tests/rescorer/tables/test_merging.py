@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import LengthScorer, RandomScorer
+from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.merging import merged
-from rescorer.tables.rows import Shard
-from rescorer.tables.run import read_run
-from rescorer.tables.scored_table import merge_shards, score_table
+from rescorer.tables.merging import merge_shards, merged
+from rescorer.tables.record import RunRecord
+from rescorer.tables.scored_table import score_table
+from rescorer.tables.source_table import Shard
 
 INI = b"""\
 [feature]
@@ -113,7 +113,7 @@ def test_floored_rows_are_those_of_all_parts(tmp_path: Path) -> None:
     scorer = NamedScorer("high", HighScorer(), "1")
     for number, part in enumerate(parts, start=1):
         score_table(table, str(part), [scorer], ColumnConfig(shard=Shard(number, 3)))
-    floored = [read_run(str(part)).counts.n_floored for part in parts]
+    floored = [RunRecord.read(str(part)).counts.n_floored for part in parts]
     n_floored = sum(len(b"t%d" % (row * 7)) > 3 for row in range(40))
     assert merged(parts, tmp_path / "out.gz").counts.n_floored == (n_floored,) == (25,)
     assert floored[0] != (25,)
@@ -277,9 +277,9 @@ def test_more_malformed_rows_than_one_run_allows_are_refused(tmp_path: Path) -> 
 def test_what_is_said_of_the_whole_is_the_sum(tmp_path: Path) -> None:
     parts, out = shards(tmp_path), tmp_path / "out.gz"
     run = merged(parts[::-1], out)
-    assert read_run(str(out)) == run
+    assert RunRecord.read(str(out)) == run
     assert run.config.shard is None
-    assert run.counts.n_rows == sum(read_run(str(part)).counts.n_rows for part in parts) == 50
+    assert run.counts.n_rows == sum(RunRecord.read(str(part)).counts.n_rows for part in parts) == 50
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "{"])

@@ -12,7 +12,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import Scorer
-from rescorer.models.controls import RandomScorer
+from rescorer.models.scorer_choice import RandomScorer
 from rescorer.tables.nbest import add_feature
 
 SOURCE = b"zero\nun e\ntwo\n"
@@ -79,6 +79,14 @@ def test_a_second_feature_has_the_values_per_word(source: Path) -> None:
         add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="RNN2")
     with pytest.raises(InputError, match="the feature LM0"):
         add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="LM0")
+
+
+def test_values_by_the_word_count_the_end(source: Path) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(NBEST)
+    add_feature(str(path), source, LengthsInThousands(), "RNN0", str(out), per_word=True)
+    found = [parse_features(entry, str(out)) for entry in read_nbest(out)]
+    assert [features["RNN0"] for features in found] == [(334,), (334,), (500.5,), (1000,)]
 
 
 def test_equal_hypotheses_of_a_sentence_are_scored_once(source: Path) -> None:

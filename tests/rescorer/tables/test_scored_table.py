@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from math import log
 from pathlib import Path
 
@@ -24,15 +23,14 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, Scorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.controls import LengthScorer, RandomScorer
+from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.ini_patch import binary_table_commands
-from rescorer.tables.rows import Shard, parse_shard
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns, score_table
-from rescorer.tables.source_table import SourceTable
+from rescorer.tables.source_table import Shard, parse_shard
 
 ROWS = [
     b"a b ||| x ||| 0.5 1 ||| 0-0 ||| 1 2 3",
@@ -137,10 +135,8 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
 
 
 def test_commands_of_a_table_of_probabilities(table: Path, tmp_path: Path) -> None:
-    run = add_columns(
-        SourceTable.open(str(table)), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig()
-    )
-    compact, probing = binary_table_commands(dataclasses.replace(run, out="m/new.gz"))
+    run = add_columns(Run.prepare(str(table), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig()))
+    compact, probing = dataclasses.replace(run, out="m/new.gz").binary_table_commands()
     assert compact == "processPhraseTableMin -in m/new.gz -out m/new -nscores 3 -rankscore 2"
     expected = "CreateProbingPT --input-pt m/new.gz --output-dir m/new.probing --num-scores 3"
     assert probing == f"{expected} --log-prob"
@@ -162,7 +158,7 @@ def test_a_malformed_row_goes_to_a_file_of_its_own(
     )
     config = ColumnConfig(block_rows=2, max_bad_rows=1)
     lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], config)
-    add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [NOISE], ColumnConfig())
+    add_columns(Run.prepare(str(table), str(tmp_path / "whole.gz"), [NOISE], ColumnConfig()))
     assert text_of(tmp_path / "new.gz") == text_of(tmp_path / "whole.gz")
     assert (tmp_path / "new.gz.bad").read_bytes() == bad + b"\n"
     assert any("new.gz.bad: 1 malformed row" in line for line in lines)
@@ -251,7 +247,7 @@ def test_scores_do_not_depend_on_blocks_order_or_threads(
         out = tmp_path / "new.gz"
         threads(n_threads)
         config = ColumnConfig(block_rows=block_rows, jobs=jobs)
-        add_columns(SourceTable.open(str(table)), str(out), [scorer], config)
+        add_columns(Run.prepare(str(table), str(out), [scorer], config))
         found = written_logs(out)
         expected = expected or found
         assert found == pytest.approx(expected, abs=1e-5, rel=0)
@@ -321,9 +317,7 @@ def test_a_stream_is_not_resumed(
     out, path = str(tmp_path / "out"), "-"
     if kind == "a pipe":
         path = str(tmp_path / "pipe")
-        os.mkfifo(path)
-        writer = ThreadPoolExecutor(1)
-        writer.submit(Path(path).write_bytes, TABLE)
+        os.mkfifo(path)  # nobody writes to it: it is refused before it is opened
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TABLE)))
     with pytest.raises(ConfigError, match="cannot be resumed"):
         score_table(path, out, [LENGTH], ColumnConfig(), resume=True)

@@ -1,4 +1,4 @@
-"""A table, and models with random weights that know its words."""
+"""A table whose words the models of `tests.rescorer.conftest` know."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-import torch
 
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from tests.rescorer.conftest import SOURCE, TARGET
 
-SOURCE = Vocabulary([b"the", b"a", b"red", b"blue", b"house", b"car", b"of", b"in"])
-TARGET = Vocabulary([b"le", b"un", b"rouge", b"bleu", b"maison", b"voiture", b"de", b"dans"])
 FRENCH = dict(zip(SOURCE.words[2:], TARGET.words[2:], strict=True))
-SHORTLISTS = Shortlists(SOURCE, TARGET)
 
 
 def rows() -> list[bytes]:
@@ -44,30 +36,3 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "table.gz"
     path.write_bytes(gzip.compress(b"".join(row + b"\n" for row in rows())))
     return path
-
-
-@pytest.fixture
-def encdec(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    network = EncoderDecoder(EncDecConfig(8, 4, 4), len(SOURCE), len(TARGET))
-    network.initialise(None)
-    save_model(tmp_path / "rnn", "encdec", network, network.config, SHORTLISTS, {})
-    return tmp_path / "rnn"
-
-
-@pytest.fixture
-def cslm(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    network = Cslm(CslmConfig(2, 4, 4, 4), len(TARGET))
-    shortlists = Shortlists(None, TARGET)
-    save_model(tmp_path / "cslm", "cslm", network, network.config, shortlists, {})
-    return tmp_path / "cslm"
-
-
-@pytest.fixture
-def nnjm(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    config = NnjmConfig(2, 3, 4, 4, 0)
-    network = Nnjm(config, len(TARGET) + 1 + len(SOURCE) + 1, len(TARGET))
-    save_model(tmp_path / "nnjm", "nnjm", network, config, SHORTLISTS, {})
-    return tmp_path / "nnjm"

@@ -15,9 +15,11 @@ from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import (
+    AlignmentError,
     AttentionPictures,
     SentencePair,
     align,
+    attention_links,
     attention_reader_of_model,
     read_pairs,
 )
@@ -126,3 +128,48 @@ def test_texts_that_do_not_fit_are_refused(
     with pytest.raises(InputError) as error:
         read_pairs(*(folder / part for part in TEXTS))
     assert message in str(error.value)
+
+
+# Three target words and </s>; two source words and </s>.
+WEIGHTS = np.array(
+    [[0.2, 0.7, 0.1], [0.3, 0.3, 0.4], [0.4, 0.35, 0.25], [0.9, 0.05, 0.05]], np.float32
+)
+
+
+def test_each_target_word_with_its_most_attended_source_word() -> None:
+    """The second one looks most at </s>, and the last row is that of </s>."""
+    assert attention_links(WEIGHTS) == [(1, 0), (0, 2)]
+
+
+def test_a_link_needs_the_smallest_weight() -> None:
+    assert attention_links(WEIGHTS, 0.5) == [(1, 0)]
+    assert attention_links(WEIGHTS, 0.71) == []
+
+
+def test_of_equal_weights_the_first_counts() -> None:
+    assert attention_links(np.full((2, 2), 0.5, np.float32)) == [(0, 0)]
+
+
+def test_by_hand() -> None:
+    """|A| = 4, |S| = 3, two in both: AER = 1 - 2 * 2 / 7."""
+    error = AlignmentError.of([(0, 0), (1, 1), (2, 1), (3, 3)], [(0, 0), (1, 1), (2, 2)])
+    assert error.rate == pytest.approx(3 / 7)
+    assert (error.precision, error.recall) == (pytest.approx(1 / 2), pytest.approx(2 / 3))
+    assert str(error) == ("AER 42.9%, precision 50.0%, recall 66.7% (4 links, 3 given, 2 in both)")
+
+
+def test_counts_of_pairs_add_up() -> None:
+    """The rate of all links, not the mean of the pairs' rates."""
+    total = AlignmentError.of([(0, 0)], [(0, 0)]) + AlignmentError.of([(0, 1)], [(1, 0), (1, 1)])
+    assert total == AlignmentError(2, 3, 1)
+    assert total.rate == pytest.approx(3 / 5)
+
+
+def test_a_link_counts_once() -> None:
+    assert AlignmentError.of([(0, 0)] * 3, [(0, 0)] * 2) == AlignmentError(1, 1, 1)
+
+
+def test_without_links_nothing_is_wrong() -> None:
+    assert (AlignmentError().rate, AlignmentError().precision) == (0, 1)
+    missed = AlignmentError.of([], [(0, 0)])
+    assert (missed.rate, missed.precision, missed.recall) == (1, 1, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from rescorer.contract.compute import Compute
-from rescorer.views.learned import Learned
+from rescorer.models.learned import Learned
 from rescorer.views.map_points import MapPoints, phrase_points, word_points
 
 

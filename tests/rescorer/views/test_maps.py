@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.views import maps, tsne
-from rescorer.views.purity import map_purity
+from rescorer.views import map_layout, maps
+from rescorer.views.map_layout import map_purity
 
 
 @pytest.fixture(autouse=True)
 def few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tsne, "ITERATIONS", {"early_exaggeration_iter": 50, "n_iter": 50})
+    monkeypatch.setattr(map_layout, "ITERATIONS", {"early_exaggeration_iter": 50, "n_iter": 50})
 
 
 def run(*arguments: object) -> Result:

@@ -12,9 +12,9 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_directory
 from rescorer.cli import main
 from rescorer.contract.compute import Compute
+from rescorer.models.learned import Learned
 from rescorer.views import neighbors as neighbors_module
 from rescorer.views import phrase_vectors
-from rescorer.views.learned import Learned
 from rescorer.views.neighbors import phrase_neighbors, word_neighbors
 
 

@@ -16,8 +16,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import scorer_of_model
-from rescorer.views.preference_files import check_names
-from rescorer.views.preference_text import to_markdown
+from rescorer.views.preference_files import check_names, to_markdown
 from rescorer.views.preferences import Preferences, PreferencesConfig, as_json, preferences
 
 # 10 source phrases of two words with counts 1 to 10; of each three targets, the second the best.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
@@ -15,12 +15,19 @@ from rescorer.contract.scorer import Scorer
 from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.unknown_words import Translation, TranslationLexicon
 from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries.generation import Generator
 from rescorer.views import translation as module
-from rescorer.views.translation import NBestOutput, translate
+from rescorer.views.translation import (
+    NO_LEXICON,
+    NBestOutput,
+    TranslationLexicon,
+    WordTranslation,
+    read_lexicon,
+    translate,
+    without_unknown_words,
+)
 
 SOURCE = Vocabulary([b"a", b"b", b"c"])
 TARGET = Vocabulary([b"t%d" % number for number in range(9)])
@@ -81,7 +88,7 @@ def test_unknown_words_become_words_of_the_lexicon(text: str, tmp_path: Path) ->
     with torch.no_grad():
         generator.network.output.bias[1] += 3
     lexicon = TranslationLexicon(
-        {}, {b"a": Translation(b"un", 0.5), b"b": Translation(b"de|||ux", 0.9)}
+        {}, {b"a": WordTranslation(b"un", 0.5), b"b": WordTranslation(b"de|||ux", 0.9)}
     )
     nbest = NBestOutput(str(tmp_path / "n"))
     config = GenerationConfig(n=1, max_words=2, length_penalty=2.0)
@@ -118,3 +125,62 @@ def test_a_model_without_a_source_translates_nothing(text: str, tmp_path: Path) 
     blind = Generator(generator.network, Shortlists(None, TARGET))
     with pytest.raises(ConfigError, match="sees no source"):
         translate(blind, text, CONFIG, str(tmp_path / "o"))
+
+
+LINES = b"""chien dog 0.75
+toutou dog 0.25
+clebs dog 0.2
+maison house 0.5
+manoir house 0.375
+abri shed 0.125
+"""
+U = b"<unk>"
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path) -> TranslationLexicon:
+    (tmp_path / "lex.f2e").write_bytes(LINES)
+    return read_lexicon(tmp_path / "lex.f2e", Vocabulary([b"chien", b"maison", b"le"]))
+
+
+def test_the_best_translations(lexicon: TranslationLexicon) -> None:
+    assert {source: one.word for source, one in lexicon.best.items()} == {
+        b"dog": b"chien",
+        b"house": b"maison",
+        b"shed": b"abri",
+    }
+    outside = {source: (one.word, one.prob) for source, one in lexicon.best_outside.items()}
+    assert outside[b"dog"] == (b"toutou", 0.25) and outside[b"house"] == (b"manoir", 0.375)
+
+
+def test_an_attention_says_which_word(lexicon: TranslationLexicon) -> None:
+    source = [b"the", b"dog", b"Rex"]
+    words = without_unknown_words([b"le", U, U], [0, 1, 2], source, lexicon)
+    assert words == [b"le", b"chien", b"Rex"]
+    assert without_unknown_words([b"le", U, U], [0, 2, 1], source, NO_LEXICON) == [
+        b"le",
+        b"Rex",
+        b"dog",
+    ]
+
+
+def test_without_an_attention_the_lexicon_says_which(lexicon: TranslationLexicon) -> None:
+    """The most probable word outside the shortlist first, each source word once."""
+    source = [b"the", b"dog", b"house"]
+    words = without_unknown_words([U, b"le", U, U], [-1] * 4, source, lexicon)
+    assert words == [b"manoir", b"le", b"toutou", U]
+
+
+def test_nothing_known_nothing_done() -> None:
+    assert without_unknown_words([U, b"a"], [-1, -1], [b"dog"], NO_LEXICON) == [U, b"a"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"chien dog", b"chien dog 1.5", b"chien dog x", b"a b c 0.5", b""]
+)
+def test_a_malformed_line_is_refused(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "lex").write_bytes(b"a b 0.5\n" + line + b"\n")
+    with pytest.raises(
+        InputError, match=r"lex:2: .*a target word, a source word and a probability"
+    ):
+        read_lexicon(tmp_path / "lex", Vocabulary([]))

@@ -16,7 +16,7 @@ from rescorer.cli import main
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.models.pretrained import choice
-from rescorer.models.pretrained.directory import local_directory
+from rescorer.models.pretrained.choice import local_directory
 from rescorer.models.pretrained.settings import PretrainedSettings
 
 SOURCES = ["the house", "it can be used ."]

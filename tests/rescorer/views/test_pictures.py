@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from rescorer.views.map_picture import Picture, draw_map, draw_zoom
-from rescorer.views.zooms import Window
+from rescorer.views.map_layout import Window
+from rescorer.views.pictures import Picture, draw_map, draw_zoom
 
 PNG = b"\x89PNG\r\n\x1a\n"
 HOSTILE = [

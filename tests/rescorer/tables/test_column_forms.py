@@ -15,13 +15,12 @@ from moses_bridge.base.textio import write_lines
 from moses_bridge.formats.phrase_table import Block, read_rows
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import RandomScorer
-from rescorer.tables.column import ColumnConfig, parse_columns
-from rescorer.tables.form import over_targets, per_word
+from rescorer.models.scorer_choice import RandomScorer
+from rescorer.tables.column import ColumnConfig, over_targets, parse_columns, per_word
 from rescorer.tables.merging import merged
-from rescorer.tables.rows import Shard
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns
-from rescorer.tables.source_table import SourceTable
+from rescorer.tables.source_table import Shard
 
 NOISE = NamedScorer("noise", RandomScorer(3), "noise 3")
 ALL_FORMS = parse_columns("sum,per-word,over-targets")
@@ -58,7 +57,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def scored(table: Path, out: Path, config: ColumnConfig, shard: Shard | None = None) -> Path:
-    add_columns(SourceTable.open(str(table), shard=shard), str(out), [NOISE], config)
+    add_columns(Run.prepare(str(table), str(out), [NOISE], replace(config, shard=shard)))
     return out
 
 
@@ -110,12 +109,12 @@ def test_an_interrupted_table_is_continued_with_all_forms(table: Path, tmp_path:
     out, stopping = tmp_path / "out", StopsOnce()
     named = NamedScorer("noise", stopping, "noise 3")
     with pytest.raises(KeyboardInterrupt):
-        add_columns(SourceTable.open(str(table)), str(out), [named], config)
+        add_columns(Run.prepare(str(table), str(out), [named], config))
     n_begun = stopping.n_calls  # another block may have begun when one stops
-    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+    add_columns(Run.prepare(str(table), str(out), [named], config, resume=True))
     n_resumed = stopping.n_calls - n_begun
     whole = tmp_path / "whole"
-    add_columns(SourceTable.open(str(table)), str(whole), [named], config)
+    add_columns(Run.prepare(str(table), str(whole), [named], config))
     n_whole = stopping.n_calls - n_begun - n_resumed
     assert n_resumed == n_whole - 1  # not the block that was done
     assert out.read_bytes() == whole.read_bytes()
@@ -127,8 +126,8 @@ def test_a_table_that_was_begun_with_other_blocks_is_not_continued(
     out, config = tmp_path / "out", ColumnConfig(ALL_FORMS, block_rows=40)
     named = NamedScorer("noise", StopsOnce(), "noise 3")
     with pytest.raises(KeyboardInterrupt):
-        add_columns(SourceTable.open(str(table)), str(out), [named], replace(config, block_rows=50))
-    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+        add_columns(Run.prepare(str(table), str(out), [named], replace(config, block_rows=50)))
+    add_columns(Run.prepare(str(table), str(out), [named], config, resume=True))
     assert out.read_bytes() == scored(table, tmp_path / "whole", config).read_bytes()
 
 
@@ -139,10 +138,10 @@ def test_a_table_that_was_begun_with_a_former_column_is_not_continued(
     out, config = tmp_path / "out", ColumnConfig(ALL_FORMS, block_rows=40)
     named = NamedScorer("noise", StopsOnce(), "noise 3")
     with pytest.raises(KeyboardInterrupt):
-        add_columns(SourceTable.open(str(table)), str(out), [named], config)
+        add_columns(Run.prepare(str(table), str(out), [named], config))
     path = tmp_path / ".out.partial.json"
     state = json.loads(path.read_text())
     state["settings"] |= {"columns": ["residual"], "predictions": [{"n_rows": 7}]}
     path.write_text(json.dumps(state))
-    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+    add_columns(Run.prepare(str(table), str(out), [named], config, resume=True))
     assert out.read_bytes() == scored(table, tmp_path / "whole", config).read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescorer.contract.choices import TextCase
-from rescorer.models.pretrained.plain_text import PlainText
+from rescorer.models.pretrained.subwords import PlainText
 
 
 @pytest.mark.parametrize(

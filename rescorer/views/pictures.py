@@ -1,20 +1,126 @@
-"""Maps as pictures, PNG and SVG."""
+"""Pictures of maps and of attention as files: PNG and SVG, the same bytes for the same picture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.views.figure_files import label_text, new_figure, save_figure
-from rescorer.views.zooms import Window
+from moses_bridge.base.textio import open_write
+from moses_bridge.formats.escapes import readable
+from rescorer.views.map_layout import Window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg")
+DOTS_PER_INCH = 130
+LONGEST_LABEL = 40  # characters; labels beyond would cover their neighbours
+
+
+@contextmanager
+def new_figure(inches: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+    """An empty figure; characters that its font lacks are drawn as boxes, without a warning each."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "rescorer", "svg.fonttype": "none"}),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", message=".*missing from font")
+        figure = Figure(figsize=inches, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        axes.set_aspect("equal")
+        yield figure, axes
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure.
+
+    Args:
+        figure: the picture.
+        path: without its suffix.
+    """
+    for suffix in SUFFIXES:
+        dated: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
+        with open_write(path.with_name(path.name + suffix)) as stream:
+            figure.savefig(stream, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=dated)
+
+
+def label_text(label: bytes) -> str:
+    """A label as people read it, cut where it is too long."""
+    text = readable(label)
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+
+
+INCHES_A_WORD = 0.24
+# For the words beside the matrix, and the scale.
+MARGIN_INCHES = 2.2
+WEIGHT_COLOURS = "gray"  # black is 0, white is 1, as in the paper
+END = b"</s>"
+
+
+class AttentionPicture(NamedTuple):
+    """What is drawn of a pair.
+
+    Attributes:
+        title: above it.
+        source: words without </s>, from left to right.
+        target: words without </s>, from top to bottom.
+        weights: with </s> as last row and last column, *Shape:* (I + 1, J + 1).
+        given: links of an aligner, each a ring; None draws none.
+    """
+
+    title: str
+    source: Sequence[bytes]
+    target: Sequence[bytes]
+    weights: NDArray[np.float32]
+    given: Sequence[tuple[int, int]] | None = None
+
+
+def draw_attention(picture: AttentionPicture, path: Path) -> None:
+    """Write the matrix of weights, 0 to 1.
+
+    Args:
+        picture: of the pair.
+        path: without its suffix; a PNG and an SVG are written.
+    """
+    n_rows, n_columns = picture.weights.shape
+    inches = (
+        MARGIN_INCHES + INCHES_A_WORD * n_columns,
+        MARGIN_INCHES + INCHES_A_WORD * n_rows,
+    )
+    with new_figure(inches) as (figure, axes):
+        image = axes.imshow(
+            picture.weights, cmap=WEIGHT_COLOURS, vmin=0, vmax=1, interpolation="nearest"
+        )
+        _name_words(picture, axes)
+        if picture.given:
+            sources, targets = zip(*picture.given, strict=True)
+            axes.scatter(sources, targets, s=60, facecolors="none", edgecolors="tab:orange")
+        axes.set_title(picture.title, parse_math=False)
+        figure.colorbar(image, ax=axes, label="weight", shrink=0.6)
+        save_figure(figure, path)
+
+
+def _name_words(picture: AttentionPicture, axes: Axes) -> None:
+    """Source words above the columns, target words beside the rows."""
+    source, target = (
+        [label_text(word) for word in (*words, END)] for words in (picture.source, picture.target)
+    )
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(source)), source, rotation=90, fontsize=8, parse_math=False)
+    axes.set_yticks(range(len(target)), target, fontsize=8, parse_math=False)
+
 
 INCHES = (8.0, 7.0)
 COLOURS = "viridis"

@@ -9,16 +9,18 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import LengthScorer
+from rescorer.models.scorer_choice import LengthScorer
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.rows import Shard
-from rescorer.tables.run import Counts, Run, read_run
+from rescorer.tables.record import Counts, RunRecord
+from rescorer.tables.run import Run
 from rescorer.tables.scored_table import add_columns
-from rescorer.tables.source_table import SourceTable
+from rescorer.tables.source_table import Shard
 
 CONFIG = ColumnConfig(("sum", "per-word", "unknown-words"), max_bad_rows=5, shard=Shard(1, 2))
 SCORERS = (("a", "1"), ("b", "2"))
-RUN = Run("t", {"path": "t"}, "a/t.gz", SCORERS, CONFIG, 4, True, Counts(7, (0, 2, 1, 0, 3), 3))
+RUN = RunRecord(
+    "t", {"path": "t"}, "a/t.gz", SCORERS, CONFIG, 4, True, Counts(7, (0, 2, 1, 0, 3), 3)
+)
 
 
 @pytest.mark.parametrize("command", ["", "rescorer score 'a table'"])
@@ -26,10 +28,9 @@ def test_sidecar_says_what_was_added(tmp_path: Path, command: str) -> None:
     table, out = tmp_path / "table", tmp_path / "out"
     table.write_bytes(b"".join(b"a ||| %d ||| 1 1 1 1\n" % number for number in range(5)))
     add_columns(
-        SourceTable.open(str(table)),
-        str(out),
-        [NamedScorer("rnn", LengthScorer(), "1")],
-        ColumnConfig(),
+        Run.prepare(
+            str(table), str(out), [NamedScorer("rnn", LengthScorer(), "1")], ColumnConfig()
+        ),
         command=command,
     )
     sidecar = json.loads((tmp_path / "out.json").read_bytes())
@@ -44,8 +45,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     whole = replace(CONFIG, shard=None, column_format="log", n_replaced=2)
     counts = replace(RUN.counts, n_bad_rows=0)
     for written in (run, replace(run, has_alignment=False, config=whole, counts=counts)):
-        written.write_record("")
-        assert read_run(written.out) == written
+        written.write("")
+        assert RunRecord.read(written.out) == written
 
 
 def test_columns_and_scores_of_a_row_and_names_of_files() -> None:
@@ -61,7 +62,7 @@ def test_columns_and_scores_of_a_row_and_names_of_files() -> None:
 def written(folder: Path) -> tuple[Path, dict[str, Any]]:
     """A record and its content."""
     run = replace(RUN, out=str(folder / "t"))
-    run.write_record("")
+    run.write("")
     return run.sidecar, json.loads(run.sidecar.read_text())
 
 
@@ -82,7 +83,7 @@ def test_damaged_records_are_refused(tmp_path: Path, change: dict[str, Any]) -> 
     path, content = written(tmp_path)
     path.write_text(json.dumps({**content, **change}))
     with pytest.raises(InputError, match=r"t\.json: .*the record of a run of `rescorer score`"):
-        read_run(str(tmp_path / "t"))
+        RunRecord.read(str(tmp_path / "t"))
 
 
 @pytest.mark.parametrize("name", ["columns", "n_rows", "settings", "n_bad_rows", "has_alignment"])
@@ -93,7 +94,7 @@ def test_records_with_gaps_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         InputError, match=f"found the key '{name}' is missing, expected the record of a run"
     ):
-        read_run(str(tmp_path / "t"))
+        RunRecord.read(str(tmp_path / "t"))
 
 
 @pytest.mark.parametrize("former", ["length-neutral", "residual"])
@@ -106,4 +107,4 @@ def test_columns_that_are_no_longer_made_are_named(tmp_path: Path, former: str) 
     with pytest.raises(
         InputError, match=rf"t\.json: found the column '{former}' of an earlier .*anew"
     ):
-        read_run(str(tmp_path / "t"))
+        RunRecord.read(str(tmp_path / "t"))

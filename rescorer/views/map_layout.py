@@ -1,4 +1,7 @@
-"""Whether neighbours on a map belong together, as one number against chance.
+"""Where the points of a map are: two dimensions of many, parts worth a closer look, and purity.
+
+Two dimensions come from t-SNE (van der Maaten and Hinton, 2008) as openTSNE computes it. Purity is one number
+against chance: whether neighbours on a map belong together.
 
 A phrase belongs to groups by its aligned counterpart: the words of its best translation linked to one
 of its own words. Two phrases belong together if they share
@@ -17,12 +20,109 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
+
+from moses_bridge.base.progress import Progress
+from rescorer.views.phrase_vectors import unit_rows
+
+# The usual one; few points have fewer neighbours.
+PERPLEXITY = 30.0
+ITERATIONS = {"early_exaggeration_iter": 250, "n_iter": 500}
+ITERATIONS_A_REPORT = 50
+
+
+class Layout(NamedTuple):
+    """Points in the plane.
+
+    Attributes:
+        places: *Shape:* (n, 2).
+        perplexity: neighbours that each point heeds, in effect.
+        kl_divergence: what t-SNE has made small, in nats.
+        method: the library and its version.
+    """
+
+    places: NDArray[np.float64]
+    perplexity: float
+    kl_divergence: float
+    method: str
+
+
+def layout(vectors: NDArray[np.float32], seed: int) -> Layout:
+    """Place points in the plane so that near directions stay near.
+
+    Vectors count by their direction (so the squared distance is 2 - 2 cosine). It starts from the two principal
+    components and is the same for the same vectors and seed on one machine.
+
+    Args:
+        vectors: at least 5, *Shape:* (n, d).
+        seed: of the solver of principal components.
+    """
+    import openTSNE
+
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+    with Progress("t-SNE", sum(ITERATIONS.values()), "iterations") as progress:
+
+        def report(iteration: int, error: float, embedding: Any) -> None:
+            progress.update(ITERATIONS_A_REPORT)
+
+        made = openTSNE.TSNE(
+            perplexity=perplexity,
+            neighbors="exact",
+            initialization="pca",
+            random_state=seed,
+            n_jobs=1,
+            callbacks=report,
+            callbacks_every_iters=ITERATIONS_A_REPORT,
+            **ITERATIONS,
+        ).fit(unit_rows(vectors))
+    method = f"openTSNE {openTSNE.__version__}"
+    return Layout(np.asarray(made, np.float64), perplexity, float(made.kl_divergence), method)
+
+
+class Window(NamedTuple):
+    """A square part of the plane."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def holds(self, places: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which points are inside, *Shape:* (n, 2) -> (n,)."""
+        x, y = places[:, 0], places[:, 1]
+        return (x >= self.left) & (x <= self.right) & (y >= self.bottom) & (y <= self.top)
+
+    def meets(self, other: Window) -> bool:
+        """Whether both have a point in common."""
+        beside = self.right < other.left or other.right < self.left
+        return not (beside or self.top < other.bottom or other.top < self.bottom)
+
+
+def densest_windows(places: NDArray[np.float64], n_windows: int, n_points: int) -> list[Window]:
+    """Squares around points that hold their nearest points, the smallest first, none meeting another.
+
+    Args:
+        places: *Shape:* (n, 2).
+        n_windows: maximum number.
+        n_points: of each, the one in the middle among them; all, where there are fewer.
+    """
+    n_points = min(n_points, len(places))
+    # The distance of squares: the larger one of both coordinates'.
+    distances, _ = cKDTree(places).query(places, k=[n_points], p=np.inf)
+    found: list[Window] = []
+    for row in np.argsort(distances[:, 0], kind="stable"):
+        (x, y), half = places[row], distances[row, 0]
+        window = Window(*map(float, (x - half, x + half, y - half, y + half)))
+        if len(found) < n_windows and not any(map(window.meets, found)):
+            found.append(window)
+    return found
+
 
 ROWS_AT_ONCE = 256
 

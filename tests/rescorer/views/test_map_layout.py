@@ -5,7 +5,56 @@ import math
 import numpy as np
 import pytest
 
-from rescorer.views.purity import heads, incidence, map_purity, nearest_purity
+from rescorer.views.map_layout import (
+    Window,
+    densest_windows,
+    heads,
+    incidence,
+    layout,
+    map_purity,
+    nearest_purity,
+)
+
+
+def lumps() -> tuple[np.ndarray, list[list[bytes]]]:
+    """Four directions in ten dimensions, 12 noisy vectors of any length around each."""
+    rng = np.random.default_rng(2)
+    centres = np.repeat(rng.normal(size=(4, 10)), 12, axis=0)
+    vectors = (centres + 0.1 * rng.normal(size=centres.shape)) * rng.uniform(1, 5, (48, 1))
+    return vectors.astype(np.float32), [[b"%d" % (row // 12)] for row in range(48)]
+
+
+def test_lumps_stay_together() -> None:
+    vectors, labels = lumps()
+    made = layout(vectors, 1)
+    assert made.places.shape == (48, 2) and made.perplexity == pytest.approx(47 / 3)
+    n_points, share, chance = nearest_purity(made.places, incidence(labels), None)
+    assert (n_points, share) == (48, 1.0)
+    assert chance == pytest.approx(11 / 47)
+    np.testing.assert_array_equal(layout(vectors, 1).places, made.places)
+
+
+# Two lumps, the second tighter, and a point far away.
+POINTS = np.array([[0, 0], [2, 0], [0, 2], [10, 10], [11, 10], [10, 11], [50, 50]], float)
+
+
+def test_the_densest_part_comes_first() -> None:
+    first, second = densest_windows(POINTS, 2, 3)
+    assert first == Window(9, 11, 9, 11)
+    assert second == Window(-2, 2, -2, 2)
+    assert first.holds(POINTS).tolist() == [False] * 3 + [True] * 3 + [False]
+
+
+def test_windows_do_not_meet() -> None:
+    windows = densest_windows(np.random.default_rng(0).normal(size=(300, 2)), 5, 20)
+    assert len(windows) == 5
+    assert not any(a.meets(b) for a in windows for b in windows if a is not b)
+
+
+def test_fewer_points_than_asked_for() -> None:
+    (window,) = densest_windows(POINTS, 4, 100)
+    assert window.holds(POINTS).all()
+
 
 # On a line: a and b are nearest to each other, c to b, d to c.
 PLACES = np.array([[0.0], [1.0], [2.5], [5.0]])
@@ -59,7 +108,7 @@ def test_nobody_to_be_compared_with() -> None:
 
 @pytest.mark.parametrize("with_apart", [False, True])
 def test_against_loops(with_apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescorer.views.purity.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("rescorer.views.map_layout.ROWS_AT_ONCE", 7)
     rng = np.random.default_rng(5)
     places = rng.normal(size=(30, 3))
     labels = [[b"%d" % n for n in rng.integers(0, 12, 2)] for _ in range(30)]

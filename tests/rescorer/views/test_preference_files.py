@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rescorer.views.preference_text import to_markdown
+from rescorer.views.preference_files import markdown_cell, to_markdown
 from rescorer.views.preferences import (
     Preference,
     Preferences,
@@ -32,3 +32,9 @@ def test_what_was_drawn_is_said() -> None:
     text = to_markdown(one_row())
     assert "Drawn by seed 1 from 1,234 source phrases of 4 words or more with 3 targets" in text
     assert "**Long, frequent source phrases**" in text and "for 0 of 1." in text
+
+
+def test_nothing_is_markup() -> None:
+    assert markdown_cell(b"<script> a|b *c* `d` [e](f)") == (
+        r"\<script\> a\|b \*c\* \`d\` \[e\]\(f\)"
+    )

@@ -12,8 +12,8 @@ from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.models.learned import Learned
 from rescorer.models.model_directory import save_model
-from rescorer.views.learned import Learned
 
 PHRASES = [b"the red house", b"car", b"the red", b"the red", b"in a"]
 
