@@ -21,9 +21,9 @@ from moses_bridge.formats.phrase_table import (
     check_row,
     columns_of,
     score_tokens,
-    to_number,
 )
 from moses_bridge.formats.row_columns import ALIGNMENT, BAR, COUNTS, SCORES, SOURCE, TARGET
+from moses_bridge.formats.words import to_number
 
 if TYPE_CHECKING:
     import pandas as pd

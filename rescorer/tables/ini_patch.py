@@ -8,15 +8,8 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import COMPRESSIONS
-from moses_bridge.formats.moses_ini import (
-    Feature,
-    MosesIni,
-    moved_to,
-    path_like,
-    read_ini,
-    with_added_scores,
-    write_ini,
-)
+from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
+from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_added_scores, write_ini
 from rescorer.tables.column import Column
 from rescorer.tables.run import Run
 
