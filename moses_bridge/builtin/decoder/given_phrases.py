@@ -116,7 +116,7 @@ def _given_options(
 ) -> Options:  # fmt: skip
     """The given translations as options; without places of spans."""
     weights, span_starts = model.weights, np.zeros(0, np.int32)
-    options = empty_options(n_words, max_words, span_starts, len(spans), len(words))
+    options: Options = empty_options(n_words, max_words, span_starts, len(spans), len(words))
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
     for i in range(len(words)):
         options.words[i] = words[i]

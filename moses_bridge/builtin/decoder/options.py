@@ -144,7 +144,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     choose_for_sentence(source, max_words, model)
     nodes = _span_nodes(source, max_words, model)
     n_options, n_target_words, span_starts = _measure(nodes, copies, model)
-    options = empty_options(len(source), max_words, span_starts, n_options, n_target_words)
+    options: Options = empty_options(len(source), max_words, span_starts, n_options, n_target_words)
     _fill(nodes, copies, model, options)
     _fill_future_costs(options)
     return options
@@ -320,7 +320,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     """
     n_options = len(options.rows)
     order = _raised_order(options, added)
-    raised = empty_options(
+    raised: Options = empty_options(
         options.n_words, options.max_words, options.span_starts, n_options, len(options.words)
     )
     for i in range(len(options.between)):

@@ -109,7 +109,8 @@ class RememberedScorer:
         self, begin: Callable[[NDArray[np.int32]], Answer], ngrams: NDArray[np.int32], kind: int
     ) -> Answer:
         codes = _codes_of(kind, ngrams, self._places)
-        values, new = np.empty(len(codes), np.float32), slice(None)
+        values = np.empty(len(codes), np.float32)
+        new: slice | NDArray[np.int64] = slice(None)
         if not self._are_new:
             values, new = self._known.look_up(codes)
         new_codes = codes[new]

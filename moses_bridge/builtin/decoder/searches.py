@@ -101,10 +101,10 @@ class Memory:
         self._widths = order, further_width
         self._n_words, self._n_sentences = 0, 0
 
-    def hypotheses(self, n_words: int, n_sentences: int) -> tuple[Hypotheses, Groups]:
+    def hypotheses(self, n_words: int, n_sentences: int = 1) -> tuple[Hypotheses, Groups]:
         """Room for the searches of sentences with n_words words in total; see `make_hypotheses`."""
         if n_words > self._n_words or n_sentences > self._n_sentences:
-            self._n_words = max(n_words, self._n_words)
+            self._n_words = max(n_words + n_words // 2, self._n_words)
             self._n_sentences = max(n_sentences, self._n_sentences)
             limits, sizes = self.limits, (self._n_words, self._n_sentences)
             self._hyps = make_hypotheses(sizes[0], limits.pop_limit, *self._widths, sizes[1])

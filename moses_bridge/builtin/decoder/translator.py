@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.given_phrases import add_given_scores, options_with_given
-from moses_bridge.builtin.decoder.hypotheses import Groups, Hypotheses, make_groups, make_hypotheses
+from moses_bridge.builtin.decoder.hypotheses import Groups, Hypotheses
 from moses_bridge.builtin.decoder.ini_settings import IniValues
 from moses_bridge.builtin.decoder.lattice import Paths, best_paths
 from moses_bridge.builtin.decoder.model import MAX_WINDOW, Model
@@ -30,6 +30,7 @@ from moses_bridge.builtin.decoder.options import (
     raise_options,
 )
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
+from moses_bridge.builtin.decoder.searches import Memory
 from moses_bridge.builtin.decoder.sparse_values import SentenceValues, SparseValues
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.marked_text import MarkedText, Place, first_factors, parse_marked
@@ -37,7 +38,6 @@ from moses_bridge.formats.words import split_words
 
 UNNAMED = Place("the source text", None)
 DIGIT = re.compile(rb"[0-9]")
-ROOM_FOR_WORDS = 64  # initial room for the words of a sentence; it grows for longer ones
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
 
 
@@ -105,11 +105,9 @@ class Translator:
         if model.sparse is not None:
             weights = model.sparse.weights if sparse_weights is None else sparse_weights
             self.sparse = SparseValues(model.sparse, weights, weighted)
-        self._room = 0
-        self.work = make_workspace(
-            limits, model.max_phrase_words, model.lm.order, model.further.width
-        )
-        self._make_room(ROOM_FOR_WORDS)
+        widths = model.lm.order, model.further.width
+        self.work = make_workspace(limits, model.max_phrase_words, *widths)
+        self.memory = Memory(limits, *widths)
 
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
@@ -130,12 +128,12 @@ class Translator:
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
-        self._make_room(sentence.options.n_words)
+        hyps, groups = self.memory.hypotheses(sentence.options.n_words)
         search(
             sentence.options, self.weighted.lm, self.weighted.weights, self.limits,
-            self._hyps, self._groups, self.work,
+            hyps, groups, self.work,
         )  # fmt: skip
-        paths = self.paths(sentence, self._hyps, self._groups, nbest)
+        paths = self.paths(sentence, hyps, groups, nbest)
         texts = sentence_texts(self.model, sentence, paths)
         if nbest is None:
             return texts[0], []
@@ -181,15 +179,6 @@ class Translator:
         if not sentence.given:
             return paths
         return add_given_scores(paths, sentence.options, sentence.given, self.weighted.weights)
-
-    def _make_room(self, n_words: int) -> None:
-        if n_words > self._room:
-            self._room = n_words + n_words // 2
-            pop_limit = self.limits.pop_limit
-            self._hyps = make_hypotheses(
-                self._room, pop_limit, self.model.lm.order, self.model.further.width
-            )
-            self._groups = make_groups(self._room, self.limits.stack_size, pop_limit)
 
     def _source(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         return np.array([self.model.source_ids.get(word, -1) for word in words], np.int32)

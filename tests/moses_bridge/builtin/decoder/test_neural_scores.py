@@ -40,7 +40,8 @@ def test_ngrams_of_paths_are_the_windows_of_their_words(toy: Model, order: int) 
     assert sentence is not None
     search.translate(0, b"u v w x", None)
     nbest = NBestFormat(9, 20, False, False)
-    paths = search.paths(sentence, search._hyps, search._groups, nbest)
+    hyps, groups = search.memory.hypotheses(sentence.options.n_words)
+    paths = search.paths(sentence, hyps, groups, nbest)
     ids = sentence.options.words + 10
     ngrams, starts = path_ngrams(
         paths.phrase_starts, paths.options, ids, START, END, order, sentence.options
