@@ -1,1 +1,1 @@
-"""The files and programs of Moses, and built-in stand-ins for the programs."""
+"""The files and programs of Moses, and built-in programs that do the same work."""

@@ -90,11 +90,6 @@ JOBS = click.option(
     default=n_processors(),
     help="Number of processes or threads.  [default: one per processor]",
 )
-MODEL_CACHE = click.option(
-    "--cache",
-    type=OUTPUT_DIRECTORY,
-    help="Directory in which the built-in decoder keeps the loaded model for the next command.",
-)
 CONFIG = click.option(
     "--config",
     type=FILE_OR_STDIN,

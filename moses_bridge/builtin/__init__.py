@@ -1,1 +1,1 @@
-"""Replacements for programs of Moses that are not installed: same files in, same files out."""
+"""Built-in programs for the work of those of Moses: same files in, same files out."""

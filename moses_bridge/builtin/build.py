@@ -24,7 +24,7 @@ from moses_bridge.builtin.extraction.table_output import write_phrase_table, wri
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.formats.moses_ini import new_ini, write_ini
+from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 
 LINKS_NAME = "aligned.grow-diag-final-and.gz"
 LEXICAL_NAMES = ("lex.e2f", "lex.f2e")

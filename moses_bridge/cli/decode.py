@@ -12,7 +12,6 @@ from moses_bridge.base.command import (
     FILE_OR_STDIN,
     FILE_OR_STDOUT,
     JOBS,
-    MODEL_CACHE,
     choice_of,
     command,
     config_options,
@@ -100,7 +99,6 @@ def _decoder_settings(
     type=FILE_OR_STDIN,
     help="Translations to force, one line per sentence. The output line is empty where that is impossible.",
 )
-@MODEL_CACHE
 @config_options(_decoder_settings)
 @JOBS
 def decode(
@@ -115,7 +113,6 @@ def decode(
     weights: Path | None,
     neural_lms: tuple[str, ...],
     constrain: Path | None,
-    cache: Path | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -141,7 +138,7 @@ def decode(
         click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
         return
     refuse_model_files(read_ini(ini), source, (out, nbest))
-    with open_decoder(ini, options, jobs, cache) as search:
+    with open_decoder(ini, options, jobs) as search:
         search.decode(source, out, overwrite, nbest, nbest_size)
 
 

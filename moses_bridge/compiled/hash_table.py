@@ -72,6 +72,12 @@ def slot_of(code: Any, slots: int) -> int:
 
 
 @inner
+def next_slot(slot: int, slots: int) -> int:
+    """Where the search for a hash goes on behind a slot that another one has taken."""
+    return (slot + 1) & (slots - 1)
+
+
+@inner
 def find_key(keys: Any, key: int) -> int:
     """The slot of a whole number of at least 0, or the free slot where it belongs.
 
@@ -81,7 +87,7 @@ def find_key(keys: Any, key: int) -> int:
     """
     slot = slot_of(hash_number(key), len(keys))
     while keys[slot] != key and keys[slot] != FREE:
-        slot = (slot + 1) & (len(keys) - 1)
+        slot = next_slot(slot, len(keys))
     return int(slot)
 
 

@@ -1,1 +1,1 @@
-"""Moses or the built-in search behind one interface."""
+"""Moses or the built-in decoder behind one interface."""

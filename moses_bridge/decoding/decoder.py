@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Literal, Protocol, Self
 
-import numpy as np
-
 from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
-from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines, write_lines
-from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
-from moses_bridge.builtin.decoder.model import Model, load_model
-from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
-from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.source_text import check_source
-from moses_bridge.builtin.decoder.translator import (
-    Translation,
-    Translator,
-    effective_distortion_limit,
-)
-from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     OF_TABLES,
     Feature,
     MosesIni,
-    format_weight,
     member_names,
     read_ini,
     sparse_beginnings,
-    with_absolute_paths,
-    write_ini,
 )
+from moses_bridge.formats.moses_ini_edits import format_weight, with_absolute_paths, write_ini
 from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
 
-# The compiled parts.
-READING = "the reading of a model (10 s to a minute)"
-SEARCH = "the search of the built-in decoder (20 s to a minute)"
 DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
 Weights = Mapping[str, Sequence[float]]
 
@@ -158,14 +137,13 @@ def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | Non
     refuse_overwriting(written, [source, *ini.files()])
 
 
-def open_decoder(ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None) -> Decoder:
+def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     """Load a model once, for any number of calls of `decode`.
 
     Args:
         ini: the moses.ini.
         config: settings of the search.
         jobs: sentences translated at the same time.
-        cache: directory in which the built-in decoder keeps the loaded model for the next command.
 
     Raises:
         ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
@@ -175,7 +153,10 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int, cache: Path | None
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     if config.chosen_kind == "builtin":
-        return BuiltinDecoder(ini, config, jobs, cache)
+        # Loaded here alone: who only names settings needs no compiled code.
+        from moses_bridge.decoding.builtin_decoder import BuiltinDecoder
+
+        return BuiltinDecoder(ini, config, jobs)
     if config.neural_lm:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
     program = find_program("moses")
@@ -184,118 +165,6 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int, cache: Path | None
             "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
         )
     return MosesDecoder(program, read_ini(ini), config, jobs)
-
-
-class BuiltinDecoder:
-    """The search of this package.
-
-    Args:
-        ini: the model, loaded here.
-        config: settings of the search.
-        jobs: processes; they share the model's memory.
-        cache: see `open_decoder`.
-
-    Attributes:
-        scorers: processes of neural models, kept from one text to the next.
-    """
-
-    def __init__(
-        self, ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None
-    ) -> None:
-        self._config = config
-        self._jobs = jobs
-        self._notice = CompilationNotice(SEARCH)
-        with CompilationNotice(READING):
-            self._model = load_model(ini, config.table_limit, config.distortion_limit, cache)
-        self._limits = _limits(self._model, config)
-        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
-        self._neural = config.neural_lms
-        self.scorers = RememberedScorers()  # their start takes seconds, and a tuning decodes often
-        names = {column.name for column in self._model.features}
-        for lm in self._neural:
-            if lm.name in names:
-                raise ConfigError(f"{ini} has a feature {lm.name}; use another name")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the processes of neural models."""
-        self.scorers.end()
-
-    def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Weights | None,
-        nbest: Path | None,
-        nbest_size: int,
-    ) -> None:
-        """See `Decoder`."""
-        refuse_model_files(self._model.ini, source, (out, nbest))
-        lines = list(read_lines(source))
-        check_source(lines, self._model, source)
-        translations = self.translations(lines, weights, None if nbest is None else nbest_size)
-        with ExitStack() as stack:
-            stack.enter_context(self._notice)
-            text_file = stack.enter_context(open_write(out))
-            nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
-            progress = stack.enter_context(Progress("decode", len(lines)))
-            for text, entries in translations:
-                text_file.write(text + b"\n")
-                if nbest_file is not None:
-                    nbest_file.writelines([entry + b"\n" for entry in entries])
-                progress.update()
-
-    def translations(
-        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
-    ) -> Iterator[Translation]:
-        """The translation and the n-best lines of each line, in order; see `work`."""
-        return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
-
-    def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
-        """Prepare translation under given weights.
-
-        Args:
-            weights: see `Decoder.decode`.
-            nbest_size: translations in the list of a sentence; None for no lists.
-
-        Raises:
-            ConfigError: as for `Decoder.decode`.
-        """
-        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
-        model, limits = self._model, self._limits
-        given = {**model.ini.weights, **(weights or {})}
-        neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
-        weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
-        translator = Translator(model, weighted, limits, model.sparse_weights(given))
-        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
-
-    def _nbest_format(self, nbest_size: int) -> NBestFormat:
-        _check_nbest_size(nbest_size)
-        config = self._config
-        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
-
-
-def _only_weight(name: str, weights: Sequence[float]) -> float:
-    if len(weights) != 1:
-        raise ConfigError(
-            f"{len(weights)} weights of {name}, which has 1 score; name it among the --weights"
-        )
-    return weights[0]
-
-
-def _limits(model: Model, config: DecoderConfig) -> Limits:
-    values = model.values
-    pop_limit = config.pop_limit or values.pop_limit or DEFAULT_POP_LIMIT
-    in_ini = pop_limit if values.stack_size == 0 else values.stack_size  # 0: keep all that are made
-    return Limits(
-        config.stack_size or in_ini or DEFAULT_STACK_SIZE,
-        pop_limit,
-        effective_distortion_limit(model.distortion_limit),
-        values.beam,
-        values.early_distortion,
-    )
 
 
 class MosesDecoder:
@@ -386,7 +255,7 @@ class MosesDecoder:
 
     def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
         """The options that make Moses write an n-best list."""
-        _check_nbest_size(nbest_size)
+        check_nbest_size(nbest_size)
         arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
         arguments += ["-n-best-factor", str(self._config.nbest_factor)]
         if self._config.segmentation:
@@ -408,7 +277,12 @@ def _unless_in_ini(ini: MosesIni, section: str, default: int) -> int | None:
     return default if section not in ini.settings else None
 
 
-def _check_nbest_size(nbest_size: int) -> None:
+def check_nbest_size(nbest_size: int) -> None:
+    """Refuse lists without entries.
+
+    Raises:
+        ConfigError: nbest_size is below 1.
+    """
     if nbest_size < 1:
         raise ConfigError(f"nbest_size is {nbest_size}; the smallest value is 1")
 

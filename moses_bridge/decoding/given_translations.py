@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,23 +11,22 @@ import numpy as np
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines, read_parallel, write_lines
+from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
-from moses_bridge.builtin.decoder.entry_scores import rescored_lines
-from moses_bridge.builtin.decoder.forced import ForcedTranslator
+from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.source_text import check_source
 from moses_bridge.builtin.decoder.translator import (
     Translator,
+    check_source,
     effective_distortion_limit,
 )
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.decoding.decoder import READING, SEARCH, DecoderConfig, Weights
+from moses_bridge.decoding.builtin_decoder import READING, SEARCH, write_translations
+from moses_bridge.decoding.decoder import DecoderConfig, Weights
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.words import split_words
 
@@ -83,23 +81,14 @@ def force_translations(
     lines = list(read_parallel(source, target))
     sources = [line for line, _ in lines]
     form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
-    n_missed = 0
-    with ExitStack() as stack:
-        with CompilationNotice(READING):
-            translator = _forced_translator(ini, config, weights, [line for _, line in lines])
-        check_source(sources, translator.model, source)
-        stack.enter_context(CompilationNotice(SEARCH))
-        text_file = stack.enter_context(open_write(out))
-        nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
-        progress = stack.enter_context(Progress("decode", len(lines)))
+    with CompilationNotice(READING):
+        translator = _forced_translator(ini, config, weights, [line for _, line in lines])
+    check_source(sources, translator.model, source)
+    with CompilationNotice(SEARCH):
         results = translate_lines(Work(translator, form), sources, jobs, RememberedScorers())
-        for line, (text, entries) in zip(sources, results, strict=True):
-            text_file.write(text + b"\n")
-            n_missed += not text and bool(split_words(line))
-            if nbest_file is not None:
-                nbest_file.writelines([entry + b"\n" for entry in entries])
-            progress.update()
-    return ForcedReport(len(lines), n_missed)
+        n_empty = write_translations(results, len(lines), out, nbest)
+    n_blank = sum(not split_words(line) for line in sources)  # their translations are empty
+    return ForcedReport(len(lines), n_empty - n_blank)
 
 
 def _forced_translator(

@@ -26,10 +26,7 @@ def parse_links(
             len(token) > MAX_DIGITS and max(map(len, (source, target))) > MAX_DIGITS
         ):
             raise InputError(
-                path,
-                line_number,
-                f"the link {shown(token)}",
-                "SOURCE-TARGET, as in 0-1",
+                path, line_number, f"the link {shown(token)}", "SOURCE-TARGET, as in 0-1"
             )
         links.append((int(source), int(target)))
     return links

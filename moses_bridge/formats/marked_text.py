@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
-from moses_bridge.formats.phrase_table import to_number
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import split_words, to_number
 
 TAG = re.compile(rb"<(/?)([A-Za-z][^\s/>]*)([^>]*?)(/?)\s*>")
 TAG_BEGIN = re.compile(rb"<(?=/?[A-Za-z])")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.formats.words import to_number
 
 V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
 CONVERTED = (

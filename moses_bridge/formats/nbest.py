@@ -208,10 +208,7 @@ def check_feature_name(name: str) -> None:
 def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
     if not field.strip().isdigit() or len(field.strip()) > MAX_DIGITS:
         raise InputError(
-            path,
-            line_number,
-            f"the sentence id {shown(field)}",
-            "a whole number from 0",
+            path, line_number, f"the sentence id {shown(field)}", "a whole number from 0"
         )
     return int(field)
 

@@ -1,32 +1,53 @@
-"""N-best lists of several programs, checked as a whole and written in Moses's format."""
+"""N-best lists of several programs, checked as a whole and written in Moses's format.
+
+- Marian (src/translator/output_printer.h) writes
+  `id ||| words [||| links] [||| WordScores= v ...] ||| F0= v F1= v ||| total`. The features are those of
+  Moses's lists, but other fields are in front of them instead of behind the total. A model without a breakdown
+  of its score writes "F0=v" in one word.
+- `fairseq-generate --nbest` (fairseq_cli/generate.py): a hypothesis has a line `H-id <tab> score <tab> words`.
+  Behind it may be `D-id`, its text without subwords, and `P-id`, the log-probabilities of its subwords. `S-id`,
+  the source, is in front of the hypotheses of a sentence. Logarithms are to base 2; those of the entries are
+  natural. Other lines are left out.
+- JSON lines, one sentence a line, with its hypotheses and their features::
+
+    {"hypotheses": [{"text": "the house", "features": {"LogProb0": -1.5}}, ...]}
+
+  "id" numbers a sentence from 0; without it the first line is sentence 0, the second one sentence 1, and so on.
+  Other keys, such as "source", are left out.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Container, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.json_files import open_record_of, parse_json
 from moses_bridge.base.line_progress import track_lines
-from moses_bridge.base.textio import StrPath, open_write
-from moses_bridge.formats.fairseq_nbest import read_fairseq_nbest
-from moses_bridge.formats.json_nbest import read_json_nbest
-from moses_bridge.formats.marian_nbest import read_marian_nbest
-from moses_bridge.formats.nbest import NBestEntry, format_entry, parse_features, read_nbest
+from moses_bridge.base.textio import StrPath, open_write, read_lines
+from moses_bridge.formats.nbest import (
+    BAR,
+    MAX_DIGITS,
+    NBestEntry,
+    check_feature_name,
+    escape_bars,
+    format_entry,
+    parse_entry,
+    parse_features,
+    read_nbest,
+)
 from moses_bridge.formats.words import split_words
 
-Reader = Callable[[StrPath], Iterator[NBestEntry]]
-READERS: dict[ListFormat, Reader] = {
-    "moses": read_nbest,
-    "marian": read_marian_nbest,
-    "fairseq": read_fairseq_nbest,
-    "jsonl": read_json_nbest,
-}
-ESCAPES_BARS: tuple[ListFormat, ...] = (
-    "fairseq",
-    "jsonl",
-)  # the others cannot have three bars in a text
+# The other formats cannot have three bars in a text.
+ESCAPES_BARS: tuple[ListFormat, ...] = ("fairseq", "jsonl")
 WORD_PENALTY = "WordPenalty0"
+GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
+LABEL = re.compile(rb"([SHDP])-(\d+)\t")
+HYPOTHESIS = "H-id <tab> score <tab> words"
+SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
 
 
 def write_moses_list(
@@ -70,7 +91,7 @@ def checked(
     """
     first: tuple[tuple[str, int], ...] | None = None
     with_hypothesis: set[int] = set()
-    for entry in READERS[form](path):
+    for entry in _READERS[form](path):
         features = parse_features(entry, path)
         shape = tuple((name, len(row)) for name, row in features.items() if "_" not in name)
         first = shape if first is None else first
@@ -96,3 +117,165 @@ def checked(
 
 def _in_words(shape: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(f"{name} ({n_values})" for name, n_values in shape) or "none"
+
+
+def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the entries of a list that `marian-decoder --n-best` wrote.
+
+    Raises:
+        InputError: a line has fewer than four fields, or its id or total is not a number.
+    """
+    for line_number, line in enumerate(read_lines(path), start=1):
+        fields = line.split(BAR)
+        if len(fields) < 4:
+            found = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
+            expected = "at least 4: id ||| words ||| F0= v ||| total"
+            raise InputError(path, line_number, found, expected)
+        features = GLUED.sub(rb"\1 ", fields[-2])
+        known = (fields[0], fields[1], features, fields[-1])
+        yield parse_entry(BAR.join(known), path, line_number)
+
+
+@dataclass
+class _FairseqHypothesis:
+    """What is known of a hypothesis: log-probabilities are natural, and None where a line is missing."""
+
+    sentence_id: int
+    words: bytes
+    score: float
+    line_number: int
+    log_prob: float | None = None
+
+    def entry(self) -> NBestEntry:
+        features = f"Score0= {self.score:.9g}"
+        if self.log_prob is not None:
+            features += f" LogProb0= {self.log_prob:.9g}"
+        words = escape_bars(self.words.strip(b" "))
+        return NBestEntry(
+            self.sentence_id, words, features.encode(), self.score, (), self.line_number
+        )
+
+
+def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the hypotheses as entries of an n-best list.
+
+    The words are those of the line D-id where there is one. The features are Score0, fairseq's score, divided
+    by the length as its --lenpen says, and LogProb0, the sum of the line P-id, where there is one.
+
+    Raises:
+        InputError: a hypothesis has no source line, a line D-id or P-id has no hypothesis, or a number is
+            malformed.
+    """
+    sources: set[int] = set()
+    begun: _FairseqHypothesis | None = None
+    for line_number, line in enumerate(read_lines(path), start=1):
+        label = LABEL.match(line)
+        if label is None:
+            continue
+        kind, number, rest = label[1], _number(label[2], path, line_number), line[label.end() :]
+        if kind in b"SH" and begun is not None:
+            yield begun.entry()
+            begun = None
+        if kind == b"S":
+            sources.add(number)
+        elif kind == b"H":
+            if number not in sources:
+                found, expected = f"a hypothesis of sentence {number}", f"S-{number} before it"
+                raise InputError(path, line_number, found, expected)
+            score, tab, words = rest.partition(b"\t")
+            if not tab:
+                raise InputError(path, line_number, shown(line), HYPOTHESIS)
+            begun = _FairseqHypothesis(
+                number, words, _natural([score], path, line_number), line_number
+            )
+        elif begun is None or begun.sentence_id != number:
+            found = f"{kind.decode()}-{number}"
+            raise InputError(path, line_number, found, f"the hypothesis H-{number} before it")
+        elif kind == b"D":
+            begun.words = _text_of(rest, path, line_number)
+        else:
+            begun.log_prob = _natural(rest.split(), path, line_number)
+    if begun is not None:
+        yield begun.entry()
+
+
+def _text_of(rest: bytes, path: StrPath, line_number: int) -> bytes:
+    _, tab, words = rest.partition(b"\t")
+    if not tab:
+        raise InputError(path, line_number, shown(rest), "score <tab> text behind D-id")
+    return words
+
+
+def _number(digits: bytes, path: StrPath, line_number: int) -> int:
+    if len(digits) > MAX_DIGITS:
+        found = f"the sentence id {shown(digits)}"
+        raise InputError(path, line_number, found, "a whole number from 0")
+    return int(digits)
+
+
+def _natural(logarithms: list[bytes], path: StrPath, line_number: int) -> float:
+    """The sum of logarithms to base 2, as a natural one."""
+    try:
+        total = math.fsum(map(float, logarithms))
+    except ValueError:
+        total = math.nan
+    if not math.isfinite(total):
+        found = f"the score {shown(b' '.join(logarithms))}"
+        raise InputError(path, line_number, found, "finite numbers")
+    return total * math.log(2)
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    text: str
+    features: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    hypotheses: list[_Hypothesis]
+    id: int | None = None
+
+
+def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the hypotheses as entries of an n-best list; totals are 0.
+
+    Raises:
+        InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
+            that is not a finite number or whose name Moses's lists cannot have.
+    """
+    for line_number, line in enumerate(read_lines(path), start=1):
+        value = parse_json(line, path, line_number, SENTENCE)
+        sentence = open_record_of(_Sentence, value, path, SENTENCE, line=line_number)
+        if not sentence.hypotheses:
+            raise InputError(path, line_number, "no hypotheses", "one at least in each line")
+        number = line_number - 1 if sentence.id is None else sentence.id
+        if number < 0:
+            raise InputError(path, line_number, f"the id {number}", "a whole number from 0")
+        for hypothesis in sentence.hypotheses:
+            if "\n" in hypothesis.text or "\0" in hypothesis.text:
+                found = f"a text of several lines: {hypothesis.text!r}"
+                raise InputError(path, line_number, found, "a line of text")
+            features = _features(hypothesis.features, path, line_number)
+            words = escape_bars(hypothesis.text.encode("utf-8", "replace").strip(b" "))
+            yield NBestEntry(number, words, features, 0.0, (), line_number)
+
+
+def _features(features: dict[str, float], path: StrPath, line_number: int) -> bytes:
+    for name, value in features.items():
+        try:
+            check_feature_name(name)
+        except ConfigError as error:
+            expected = "a name of letters and digits, a letter first"
+            raise InputError(path, line_number, f"the feature {name!r}", expected) from error
+        if not math.isfinite(value):
+            raise InputError(path, line_number, f"{value} as {name}", "a finite number")
+    return " ".join(f"{name}= {float(value)!r}" for name, value in features.items()).encode()
+
+
+_READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
+    "moses": read_nbest,
+    "marian": read_marian_nbest,
+    "fairseq": read_fairseq_nbest,
+    "jsonl": read_json_nbest,
+}

@@ -31,11 +31,10 @@ from moses_bridge.formats.row_columns import (
     TARGET_COUNT,
     insert_scores,
 )
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import NOT_IN_NUMBERS, split_words, to_number
 
 BLANKS = b" \t"
 _EXPECTED_COUNTS = "count(target) count(source) count(source, target) in column 5"
-_NOT_IN_NUMBERS = b"_\x0b\x0c\r"  # float() takes these, as a separator and as blanks; C does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +349,7 @@ def _plain_scores(column: bytes) -> tuple[float, ...] | None:
         scores = tuple(map(float, column.split()))
     except ValueError:
         return None
-    is_plain = len(column.translate(None, _NOT_IN_NUMBERS)) == len(column)
+    is_plain = len(column.translate(None, NOT_IN_NUMBERS)) == len(column)
     return scores if is_plain and math.isfinite(sum(scores)) else None
 
 
@@ -379,16 +378,6 @@ def _score_fault(token: bytes, path: StrPath, line_number: int) -> InputError:
         "a probability",
         "Moses takes the logarithm of each score",
     )
-
-
-def to_number(token: bytes) -> float:
-    """The number written in a text, NaN if it is none (float() takes "1_0" and control characters)."""
-    if len(token.translate(None, _NOT_IN_NUMBERS)) < len(token):
-        return math.nan
-    try:
-        return float(token)
-    except ValueError:
-        return math.nan
 
 
 def alignment_column(line: bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
@@ -21,9 +22,9 @@ from moses_bridge.formats.phrase_table import (
     check_row,
     columns_of,
     score_tokens,
-    to_number,
 )
 from moses_bridge.formats.row_columns import ALIGNMENT, BAR, COUNTS, SCORES, SOURCE, TARGET
+from moses_bridge.formats.words import to_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,27 +155,15 @@ def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
         yield new.made() if _is_missing(line) else new.changed(_old(line, where))
 
 
+@dataclass
 class _Row:
-    """What a row of the frame says.
+    """What a row of the frame says; without alignment None, and as many counts as are known."""
 
-    Args:
-        source: source phrase.
-        target: target phrase.
-        scores: dense scores.
-        alignment: word links; None where the frame does not say.
-        counts: of target, source and pair, as many as are known.
-    """
-
-    def __init__(
-        self,
-        source: bytes,
-        target: bytes,
-        scores: list[float],
-        alignment: bytes | None,
-        counts: list[float],
-    ) -> None:
-        self.source, self.target, self.scores = source, target, scores
-        self.alignment, self.counts = alignment, counts
+    source: bytes
+    target: bytes
+    scores: list[float]
+    alignment: bytes | None
+    counts: list[float]
 
     def made(self) -> bytes:
         """A new row."""

@@ -1,9 +1,9 @@
-"""The text files of Moses's tuning programs: features.dat, scores.dat and init.opt."""
+"""Reading the text files of Moses's tuning programs: features.dat, scores.dat and init.opt."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.compiled.plain_numbers import plain_numbers
 
 FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
@@ -57,35 +57,6 @@ def read_scores(path: StrPath) -> Iterator[DataBlock]:
         InputError: a header, a row or the end of a block is not as Moses writes it.
     """
     return _read_blocks(path, SCORES_BEGIN, SCORES_END)
-
-
-def write_features(path: StrPath, blocks: Iterable[DataBlock]) -> None:
-    """Write a features.dat, byte for byte as Moses's extractor does."""
-    write_lines(path, _block_lines(blocks, FEATURES_BEGIN, FEATURES_END, b" "))
-
-
-def write_scores(path: StrPath, blocks: Iterable[DataBlock]) -> None:
-    """Write a scores.dat, byte for byte as Moses's extractor does."""
-    write_lines(path, _block_lines(blocks, SCORES_BEGIN, SCORES_END, b""))
-
-
-def _block_lines(
-    blocks: Iterable[DataBlock], begin: bytes, end: bytes, behind_names: bytes
-) -> Iterator[bytes]:
-    for block in blocks:
-        names = " ".join(block.names).encode("utf-8", "surrogateescape")
-        yield b"%s %d %d %d %s%s" % (
-            begin,
-            block.sentence_id,
-            *block.values.shape,
-            names,
-            behind_names,
-        )
-        rows = [[b"%g " % value for value in row] for row in block.values.tolist()]
-        for row, name, value in block.sparse:
-            rows[row].append(b"%s=%g " % (name.encode("utf-8", "surrogateescape"), value))
-        yield from map(b"".join, rows)
-        yield end
 
 
 def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]:
@@ -179,8 +150,3 @@ def read_init_opt(path: StrPath) -> tuple[NDArray[np.float64], ...]:
         np.array(_numbers(line.split(), n_columns, path, number))
         for number, line in enumerate(lines, 1)
     )
-
-
-def write_init_opt(path: StrPath, rows: Sequence[NDArray[np.float64]]) -> None:
-    """Write start point, minimum and maximum."""
-    write_lines(path, [" ".join(f"{value:.6f}" for value in row).encode() for row in rows])

@@ -1,14 +1,24 @@
-"""The words of a line, as Moses separates them."""
+"""The words of a line as Moses separates them, the numbers among them, and the escapes of its tokenizer."""
 
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
+NOT_IN_NUMBERS = (
+    b"_" + _BLANKS_OF_C_ALONE
+)  # float() takes these, as a separator and as blanks; C does not
+_ESCAPES = {
+    **{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"},
+    **{"&#124;": "|", "&#91;": "[", "&#93;": "]"},
+}
+_ESCAPE = re.compile("|".join(_ESCAPES))
 
 
 def split_words(line: bytes) -> list[bytes]:
@@ -36,3 +46,35 @@ def split_phrases(phrases: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int
 def turned_words(line: bytes) -> bytes:
     """The words of a line from the last one to the first."""
     return b" ".join(split_words(line)[::-1])
+
+
+def to_number(token: bytes) -> float:
+    """The number written in a text, NaN if it is none (float() takes "1_0" and control characters)."""
+    if len(token.translate(None, NOT_IN_NUMBERS)) < len(token):
+        return math.nan
+    try:
+        return float(token)
+    except ValueError:
+        return math.nan
+
+
+def without_escapes(text: str) -> str:
+    """The text as people read it: the Moses tokenizer's `&apos;` is `'`, and so on.
+
+    No escape stands for a blank, so the number of words stays.
+    """
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)
+
+
+def as_text(words: bytes) -> str:
+    """Bytes as UTF-8; any other byte becomes U+FFFD."""
+    return words.decode("utf-8", "replace")
+
+
+def readable(words: bytes) -> str:
+    """The same without Moses's escapes, in one line without invisible characters.
+
+    Control characters and those that change the direction of writing become U+FFFD.
+    """
+    text = without_escapes(as_text(words))
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -11,20 +11,9 @@ from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
-from moses_bridge.formats.moses_ini import (
-    Feature,
-    moved_to,
-    path_like,
-    read_ini,
-    with_path,
-    write_ini,
-)
-from moses_bridge.formats.phrase_table import (
-    columns_of,
-    n_columns_of,
-    refuse_rule,
-    source_column,
-)
+from moses_bridge.formats.moses_ini import Feature, read_ini
+from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_path, write_ini
+from moses_bridge.formats.phrase_table import columns_of, n_columns_of, refuse_rule, source_column
 from moses_bridge.formats.row_columns import BAR, FEWEST_COLUMNS
 from moses_bridge.formats.words import split_words
 

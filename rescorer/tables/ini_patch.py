@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import (
-    Feature,
-    MosesIni,
-    moved_to,
-    path_like,
-    with_added_scores,
-    write_ini,
-)
+from moses_bridge.formats.moses_ini import Feature, MosesIni
+from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_added_scores, write_ini
 from rescorer.tables.column import Column
 
 TABLE_KIND = "PhraseDictionaryMemory"

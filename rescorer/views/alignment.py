@@ -16,8 +16,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write, read_parallel
 from moses_bridge.formats.alignment import format_links, parse_links
-from moses_bridge.formats.escapes import as_text
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute

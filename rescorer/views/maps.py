@@ -17,8 +17,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import place_of
-from moses_bridge.formats.escapes import as_text
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.choices import Colour, MapKind, Side
 from rescorer.contract.compute import Compute
 from rescorer.models.learned import Learned

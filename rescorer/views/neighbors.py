@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, shown
 from moses_bridge.base.textio import place_of
-from moses_bridge.formats.escapes import as_text, readable
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import as_text, readable, split_words
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.models.learned import Learned

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import open_write
-from moses_bridge.formats.escapes import readable
+from moses_bridge.formats.words import readable
 from rescorer.views.map_layout import Window
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.textio import open_write
-from moses_bridge.formats.escapes import readable
+from moses_bridge.formats.words import readable
 from rescorer.views.preferences import KINDS, Preference, Preferences, Preferred, as_json
 
 LINE_END = "  \n"  # two blanks keep a line of its own in a paragraph

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.line_progress import track_blocks
-from moses_bridge.formats.escapes import as_text
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -21,7 +20,7 @@ from moses_bridge.formats.phrase_table import (
     read_blocks,
     source_count,
 )
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 

@@ -20,12 +20,7 @@ from golden import GOLDEN
 from results import Result, write_results
 
 from moses_bridge.base.programs import find_program
-from moses_bridge.formats.tuning_data import (
-    DataBlock,
-    write_features,
-    write_init_opt,
-    write_scores,
-)
+from moses_bridge.base.textio import write_lines
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.mert import optimize_mert
 from tuning.pools.bleu_stats import References
@@ -90,9 +85,9 @@ def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float | None:
         return None
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_features(folder / "f", _blocks(pool, pool.names, pool.features))
-        write_scores(folder / "s", _blocks(pool, ("BLEU",), pool.statistics))
-        write_init_opt(folder / "i", [start, np.zeros_like(start), np.ones_like(start)])
+        write_lines(folder / "f", _lines(pool, b"FEATURES", pool.names, pool.features))
+        write_lines(folder / "s", _lines(pool, b"SCORES", ("BLEU",), pool.statistics))
+        np.savetxt(folder / "i", [start, np.zeros_like(start), np.ones_like(start)], "%.6f")
         command = ["mert", "-d", str(len(pool.names)), "-n", "20", "--threads", str(THREADS)]
         before = os.times()
         subprocess.run(
@@ -106,10 +101,16 @@ def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float | None:
         return used - before.children_user - before.children_system
 
 
-def _blocks(pool: NBestPool, names: tuple[str, ...], values: np.ndarray) -> Iterator[DataBlock]:
+def _lines(
+    pool: NBestPool, kind: bytes, names: tuple[str, ...], values: np.ndarray
+) -> Iterator[bytes]:
+    """The lines of a features.dat or scores.dat, as Moses's extractor prints them."""
     for number, sentence in enumerate(pool.sentence_ids):
         rows = values[pool.offsets[number] : pool.offsets[number + 1]]
-        yield DataBlock(int(sentence), names, rows, 0)
+        header = b"%s_TXT_BEGIN_0 %d %d %d " % (kind, sentence, *rows.shape)
+        yield header + " ".join(names).encode()
+        yield from (b"%g " * len(row) % tuple(row) for row in rows.tolist())
+        yield kind + b"_TXT_END_0"
 
 
 if __name__ == "__main__":

@@ -109,9 +109,6 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "rescorer train --cache": None,  # a directory with anything else in it is refused
     "rescorer expected-bleu --out": ("source", "model.safetensors"),
     "rescorer neighbors --cache": None,
-    "moses-bridge decode --cache": None,
-    "tuning tune --cache": None,
-    "tuning translate --cache": None,
     "rescorer map --out": ("table", "words.json"),
     "rescorer align --pictures": None,
     "tuning tune --out": ("ini", "moses.ini"),

@@ -9,11 +9,11 @@ from typing import Any
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.formats.alignment import format_links, parse_links
-from moses_bridge.formats.moses_ini import read_ini, with_added_scores, write_ini
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.moses_ini_edits import with_added_scores, write_ini
 from moses_bridge.formats.nbest import format_entry, parse_features, read_nbest
-from moses_bridge.formats.sparse_weights import read_weight_file
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
-from moses_bridge.formats.weights import read_weights
+from moses_bridge.formats.weights import read_weight_file, read_weights
 from moses_bridge.tables.check.ini import ini_faults
 from moses_bridge.tables.check.table import CheckReport, check_table
 from tests.fuzz.conftest import in_time

@@ -14,7 +14,6 @@ from moses_bridge.base.command import (
     FILE_OR_DIRECTORY,
     INPUT_FILE,
     JOBS,
-    MODEL_CACHE,
     OUTPUT_DIRECTORY,
     choice_of,
     command,
@@ -308,11 +307,8 @@ def scan(
 @click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
 @SOURCE
 @run_commands_option()
-@MODEL_CACHE
 @JOBS
-def translate(
-    runs: tuple[Path, ...], source: Path, run_commands: bool, cache: Path | None, jobs: int
-) -> None:
+def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
     """Translate a text with the weights of runs.
 
     `tuning compare` then finds the translations. The names of the output files are printed.
@@ -322,7 +318,7 @@ def translate(
     with loading():
         from tuning.compare.translations import translate_runs
 
-    for output in translate_runs(runs, source, jobs, run_commands, cache).values():
+    for output in translate_runs(runs, source, jobs, run_commands).values():
         click.echo(output)
 
 

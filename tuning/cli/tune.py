@@ -17,7 +17,6 @@ from moses_bridge.base.command import (
     DIRECTORY,
     INPUT_FILE,
     JOBS,
-    MODEL_CACHE,
     OUTPUT_DIRECTORY,
     RAY,
     WORKERS,
@@ -123,7 +122,6 @@ def _tuning_settings(
     help="Column kept at weight 0, like TranslationModel0_2; may be given several times; sets the key "
     "left_out.",
 )
-@MODEL_CACHE
 @config_options(_tuning_settings)
 @RAY
 @WORKERS
@@ -144,7 +142,6 @@ def tune(
     nbest_features: tuple[str, ...],
     neural_lms: tuple[str, ...],
     left_out: tuple[str, ...],
-    cache: Path | None,
     config: Path | None,
     address: str | None,
     workers: int | None,
@@ -178,7 +175,7 @@ def tune(
             out,
             settings,
             seed,
-            Workers(jobs, cluster, cache),
+            Workers(jobs, cluster),
             resume,
             [NBestFeature.parse(text) for text in nbest_features],
             init_weights,

@@ -27,7 +27,6 @@ def translate_runs(
     source: Path,
     jobs: int = 1,
     run_commands: bool = False,
-    cache: Path | None = None,
 ) -> dict[Path, Path]:
     """Translate a text with the weights of each run; `compare` uses the outputs.
 
@@ -36,7 +35,6 @@ def translate_runs(
         source: tokenised text.
         jobs: processes of the decoder.
         run_commands: see `tuning.compare.systems.CompareConfig`.
-        cache: directory that keeps the loaded models, as in `open_decoder`.
 
     Returns:
         The output of each run.
@@ -50,7 +48,7 @@ def translate_runs(
     if not run_commands:
         refuse_new_commands(runs, source)
     check_unchanged(runs)
-    return translate_all(runs, source, jobs, run_commands, cache)
+    return translate_all(runs, source, jobs, run_commands)
 
 
 def translate_all(
@@ -58,7 +56,6 @@ def translate_all(
     source: Path,
     jobs: int,
     run_commands: bool = False,
-    cache: Path | None = None,
 ) -> dict[Path, Path]:
     """The test output of each run, translated if missing; each system is loaded once.
 
@@ -76,7 +73,7 @@ def translate_all(
         missing = [directory for directory in members if not outputs[directory].exists()]
         if missing:
             config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
-            with open_decoder(Path(ini), config, jobs, cache) as decoder:
+            with open_decoder(Path(ini), config, jobs) as decoder:
                 _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
     return outputs
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.formats.sparse_weights import sparse_weights
-from moses_bridge.formats.weights import read_weights
+from moses_bridge.formats.weights import read_weights, sparse_weights
 from tuning.loop.iteration_files import Weights
 from tuning.pools.nbest_pool import column_names, grouped_weights
 

@@ -21,16 +21,14 @@ from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.formats.moses_ini import (
-    WEIGHT_FILE,
+from moses_bridge.formats.moses_ini import WEIGHT_FILE, parse_ini, read_ini
+from moses_bridge.formats.moses_ini_edits import (
     moved_to,
-    parse_ini,
-    read_ini,
     with_weight_file,
     with_weights,
     write_ini,
 )
-from moses_bridge.formats.sparse_weights import sparse_weights, write_weight_file
+from moses_bridge.formats.weights import sparse_weights, write_weight_file
 from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
@@ -141,17 +139,15 @@ class Workers:
     Attributes:
         jobs: number of processes of the decoder on this machine, and of threads of the optimiser.
         cluster: Ray cluster for decoding; None to decode on this machine.
-        cache: directory that keeps the loaded model, as in `open_decoder`; a cluster has none.
     """
 
     jobs: int = 1
     cluster: Cluster | None = None
-    cache: Path | None = None
 
     def open_decoder(self, ini: Path, config: DecoderConfig) -> AbstractContextManager[Decoder]:
         """A decoder of the system, for a `with` block."""
         if self.cluster is None:
-            return open_decoder(ini, config, self.jobs, self.cache)
+            return open_decoder(ini, config, self.jobs)
         return ClusterDecoder(ini, config, self.cluster)
 
 

@@ -1,1 +1,1 @@
-"""A phrase-based stack decoder with cube pruning."""
+"""The decoder: phrase-based, with stacks, cube pruning, and neural models in its search."""

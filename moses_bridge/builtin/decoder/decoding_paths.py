@@ -2,26 +2,184 @@
 
 [mapping] has a line "0 T 1" for each path: its number, T for a phrase table, and the number of the table among
 those of [feature] (StaticData::LoadDecodeGraphsOld of Moses), in which a group of tables counts as one more.
-[decoding-graph-backoff] has a number for each
-path. With any other than 0, Moses uses the path's table only for single words that are unknown otherwise: it
-looks up no phrases of more words than the number (PhraseDictionary::SatisfyBackoff), and takes no translations
-of others (TranslationOptionCollection::CreateTranslationOptions) unless a single word has none.
+[decoding-graph-backoff] has a number for each path. With any other than 0, Moses uses the path's table only for
+single words that are unknown otherwise: it looks up no phrases of more words than the number
+(PhraseDictionary::SatisfyBackoff), and takes no translations of others
+(TranslationOptionCollection::CreateTranslationOptions) unless a single word has none.
+
+On a path of several tables each translation has the scores of all tables of a PhraseDictionaryGroup, or the
+mixed scores of those of a PhraseDictionaryMultiModel, as in the two files of moses/TranslationModel.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from moses_bridge.base.errors import ConfigError
-from moses_bridge.builtin.decoder.table_groups import TABLE_KIND, TableGroup, table_group
-from moses_bridge.formats.moses_ini import OF_TABLES, Feature, MosesIni, tokens
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.builtin.decoder.ini_settings import to_switch
+from moses_bridge.formats.moses_ini import (
+    MIXTURE_KIND,
+    OF_TABLES,
+    TABLE_KIND,
+    Feature,
+    MosesIni,
+    line_of,
+    member_names,
+    tokens,
+)
+from moses_bridge.formats.words import to_number
 
+MOST_MEMBERS = 16  # with model-bitmap-counts a group has a score for each set of its tables
+SWITCHES = (
+    *("restrict", "default-average-others"),
+    *("phrase-counts", "word-counts", "model-bitmap-counts"),
+)
+COMMON = ("num-features", "input-factor", "output-factor", "table-limit", "tuneable")
+ARGUMENTS = ("members", "default-scores", *SWITCHES, *COMMON)
+MIXTURE_ARGUMENTS = ("components", "mode", "lambda", *COMMON)
 MAPPING, BACKOFF = "mapping", "decoding-graph-backoff"
 DEFAULT_MAPPING = ("0 T 0",)
 NUMBER = re.compile("[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TableGroup:
+    """The tables of a group.
+
+    Attributes:
+        members: its tables; the scores of a translation are those of each in turn, then the counts.
+        restrict: whether only translations of the first table are used.
+        average: whether the scores of a table without the translation are the means of the others'.
+        phrase_counts: whether there is a score for each table, 1 if it has the translation.
+        word_counts: the same with the number of target words in the place of 1.
+        set_counts: whether there is a score for each set of tables, 1 if these have the translation.
+        defaults: scores of a translation that no table has.
+        shares: of a mixture, for each score in turn the share of each table; they sum to 1.
+    """
+
+    members: tuple[Feature, ...]
+    restrict: bool = False
+    average: bool = False
+    phrase_counts: bool = False
+    word_counts: bool = False
+    set_counts: bool = False
+    defaults: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @property
+    def n_table_scores(self) -> int:
+        """Number of scores of all its tables."""
+        return sum(member.n_scores for member in self.members)
+
+    @property
+    def n_scores(self) -> int:
+        """Number of its scores."""
+        if self.shares:
+            return self.members[0].n_scores
+        n_counts = (self.phrase_counts + self.word_counts) * len(self.members)
+        n_sets = (1 << len(self.members)) - 1
+        return self.n_table_scores + n_counts + self.set_counts * n_sets
+
+
+def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
+    """The tables and settings of a group or mixture.
+
+    Raises:
+        InputError: an argument is unknown or has a value that Moses or the built-in decoder does not take.
+    """
+    if feature.kind == MIXTURE_KIND:
+        return _mixture(ini, feature)
+    for key in feature.arguments:
+        if key not in ARGUMENTS:
+            raise _fault(ini, feature, f"the argument {key}", f"one of {', '.join(ARGUMENTS)}")
+    on = {key: _switch(ini, feature, key) for key in SWITCHES}
+    group = TableGroup(
+        _members(ini, feature),
+        restrict=on["restrict"],
+        average=on["default-average-others"],
+        phrase_counts=on["phrase-counts"],
+        word_counts=on["word-counts"],
+        set_counts=on["model-bitmap-counts"],
+    )
+    if group.average and len({member.n_scores for member in group.members}) > 1:
+        found = "default-average-others beside tables of different numbers of scores"
+        raise _fault(ini, feature, found, "tables with equally many")
+    if feature.n_scores != group.n_scores:
+        found = f"num-features={feature.n_scores}"
+        what = "the scores of its tables and its counts"
+        raise _fault(ini, feature, found, f"num-features={group.n_scores}, {what}")
+    return replace(group, defaults=_defaults(ini, feature, group.n_scores))
+
+
+def _mixture(ini: MosesIni, feature: Feature) -> TableGroup:
+    for key in feature.arguments:
+        if key not in MIXTURE_ARGUMENTS:
+            what = f"one of {', '.join(MIXTURE_ARGUMENTS)}"
+            raise _fault(ini, feature, f"the argument {key}", what)
+    mode = feature.arguments.get("mode", "")
+    if mode != "interpolate":
+        raise _fault(ini, feature, f"mode={mode}", "mode=interpolate, or a PhraseDictionaryGroup")
+    members = _members(ini, feature)
+    for table in (*members, feature):
+        if table.n_scores != members[0].n_scores:
+            found = f"{members[0].n_scores} and {table.n_scores} scores"
+            raise _fault(ini, feature, found, "equally many for it and each of its tables")
+    n_tables, n_scores = len(members), feature.n_scores
+    given = _numbers(feature.arguments.get("lambda", ""))
+    lambdas = given * n_scores if len(given) == n_tables else given
+    if len(lambdas) != n_tables * n_scores or not _are_finite(lambdas) or min(lambdas) < 0:
+        expected = f"a number from 0 on for each of {n_tables} tables, or for each score and table"
+        raise _fault(ini, feature, f"lambda={feature.arguments.get('lambda', '')}", expected)
+    parts = [lambdas[i : i + n_tables] for i in range(0, len(lambdas), n_tables)]
+    if not all(map(sum, parts)):
+        raise _fault(ini, feature, "only shares of 0 for a score", "one above 0")
+    return TableGroup(members, shares=tuple(x / sum(part) for part in parts for x in part))
+
+
+def _members(ini: MosesIni, feature: Feature) -> tuple[Feature, ...]:
+    tables = {table.name: table for table in ini.of_kind(TABLE_KIND)}
+    names = member_names(feature)
+    for name in names:
+        if name not in tables:
+            found = f"{name!r} among the members"
+            raise _fault(ini, feature, found, f"names of {TABLE_KIND}: {', '.join(tables)}")
+    if not 1 <= len(names) <= MOST_MEMBERS:
+        found = f"the names of {len(names)} tables"
+        raise _fault(ini, feature, found, f"1 to {MOST_MEMBERS} names of {TABLE_KIND}")
+    return tuple(tables[name] for name in names)
+
+
+def _switch(ini: MosesIni, feature: Feature, key: str) -> bool:
+    text = feature.arguments.get(key, "false")
+    found = to_switch(text)
+    if found is None:
+        raise _fault(ini, feature, f"{key}={text}", "true or false")
+    return found
+
+
+def _defaults(ini: MosesIni, feature: Feature, n_scores: int) -> tuple[float, ...]:
+    text = feature.arguments.get("default-scores")
+    if text is None:
+        return (0.0,) * n_scores
+    numbers = _numbers(text)
+    if len(numbers) != n_scores or not _are_finite(numbers):
+        raise _fault(ini, feature, f"default-scores={text}", f"{n_scores} numbers between commas")
+    return tuple(numbers)
+
+
+def _numbers(text: str) -> list[float]:
+    return [to_number(part.encode("utf-8", "surrogateescape")) for part in text.split(",")]
+
+
+def _are_finite(numbers: Sequence[float]) -> bool:
+    return all(abs(number) < float("inf") for number in numbers)
+
+
+def _fault(ini: MosesIni, feature: Feature, found: str, expected: str) -> InputError:
+    return InputError(ini.path, line_of(ini, feature), f"{feature.name} with {found}", expected)
 
 
 @dataclass(frozen=True)

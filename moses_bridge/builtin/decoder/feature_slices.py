@@ -1,17 +1,33 @@
-"""The features of a moses.ini in the built-in decoder: which it has, and the position of each one's values."""
+"""The features of a moses.ini in the built-in decoder: kinds, arguments, and the position of their values.
+
+It refuses what would change scores in a way that is not built in, as default-scores of LexicalReordering does
+or sparse of Distortion, and arguments that Moses does not know (FeatureFunction::SetParameter).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.config import nearest
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.ini_values import to_switch
-from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
-from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, Feature, MosesIni
+from moses_bridge.builtin.decoder.ini_settings import to_switch
+from moses_bridge.builtin.decoder.sparse_features import known_arguments
+from moses_bridge.formats.moses_ini import (
+    LM_KIND,
+    OF_TABLES,
+    REORDERING_KIND,
+    SPARSE_KINDS,
+    TABLE_KIND,
+    WORD_DELETION,
+    WORD_INSERTION,
+    WORD_TRANSLATION,
+    Feature,
+    MosesIni,
+    line_of,
+)
 
-LM_KIND, REORDERING_KIND = "KENLM", "LexicalReordering"
 ONLY_SLOT = {
     REORDERING_KIND: slots.REORDERING,
     "Distortion": slots.DISTORTION,
@@ -28,6 +44,23 @@ BINARY_TABLES = (
     *("PhraseDictionaryBinary", "PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "ProbingPT"),
 )
 STATEFUL = (REORDERING_KIND, "Distortion", LM_KIND)
+OF_ALL = (
+    *("num-features", "tuneable", "verbosity", "filterable"),
+    "require-sorting-after-source-context",
+)
+FACTORS = ("input-factor", "output-factor")
+WORDS = ("factor", "path")
+OF_KINDS = {
+    LM_KIND: ("factor", "path", "order", "lazyken", "load", "oov-feature"),
+    TABLE_KIND: (*FACTORS, "path", "table-limit", "cache-size"),
+    REORDERING_KIND: (*FACTORS, "path", "type"),
+    WORD_DELETION: WORDS,
+    WORD_INSERTION: WORDS,
+    WORD_TRANSLATION: (
+        *(*FACTORS, "simple", "ignore-punctuation", "source-path", "target-path"),
+        *("source-context", "target-context", "domain-trigger", "texttype"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -144,4 +177,23 @@ def check_features(ini: MosesIni) -> None:
                 raise ConfigError(
                     f"{ini.path}: {feature.name} has {key}={feature.arguments[key]}; "
                     "the built-in decoder has factor 0 only"
+                )
+
+
+def check_arguments(ini: MosesIni) -> None:
+    """Refuse arguments that change scores in a way that is not built in, and those that Moses does not know.
+
+    Groups of tables have checks of their own (`table_groups`).
+
+    Raises:
+        InputError: a feature has such an argument; the message names the nearest one that it may have.
+    """
+    for feature in ini.features:
+        known = (*OF_ALL, *OF_KINDS.get(feature.kind, ()), *known_arguments(feature))
+        for key in feature.arguments:
+            if key not in known and feature.kind not in OF_TABLES:
+                found = f"{feature.name} with {key}={feature.arguments[key]}"
+                expected = f"the arguments of a {feature.kind} that the built-in decoder has"
+                raise InputError(
+                    ini.path, line_of(ini, feature), found, expected + nearest(key, known)
                 )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.builtin.decoder.early_distortion import compiled_early_cost
 from moses_bridge.builtin.decoder.feature_slots import (
     DISTORTION,
     LANGUAGE_MODEL,
@@ -24,8 +23,8 @@ from moses_bridge.builtin.decoder.further_models import (
     start_contexts,
     word_log10,
 )
+from moses_bridge.builtin.decoder.jumps import compiled_early_cost, compiled_orientation
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
-from moses_bridge.builtin.decoder.orientations import compiled_orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker

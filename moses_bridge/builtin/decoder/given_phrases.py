@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_PENALTY, PHRASE_TABLE, WORD_PENALTY
-from moses_bridge.builtin.decoder.future_costs import compiled_no_costs
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import (
     UNKNOWN_ROW,
     Options,
+    empty_options,
     fill_lm_scores,
     make_options,
     raise_options,
@@ -115,28 +115,15 @@ def _given_options(
     model: WeightedModel,
 ) -> Options:  # fmt: skip
     """The given translations as options; without places of spans."""
-    n_options, n_target_words, weights = len(spans), len(words), model.weights
-    options = Options(
-        n_words=n_words,
-        max_words=max_words,
-        span_starts=np.zeros(0, np.int32),
-        rows=np.empty(n_options, np.int64),
-        starts=spans[:, 0].copy(),
-        ends=spans[:, 1].copy(),
-        stateless_scores=np.empty(n_options),
-        estimates=np.empty(n_options),
-        reordering=np.zeros((n_options, 6)),
-        between=np.zeros(n_words + 1),
-        word_starts=word_starts,
-        words=words,
-        lm_words=np.empty(n_target_words, np.int32),
-        suffix_scores=np.empty(n_target_words),
-        context_sizes=np.empty(n_options, np.int32),
-        future_costs=compiled_no_costs(n_words),
-    )
+    weights, span_starts = model.weights, np.zeros(0, np.int32)
+    options: Options = empty_options(n_words, max_words, span_starts, len(spans), len(words))
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
-    for option in range(n_options):
+    for i in range(len(words)):
+        options.words[i] = words[i]
+    for option in range(len(spans)):
         options.rows[option] = FIRST_GIVEN_ROW - option
+        options.starts[option], options.ends[option] = spans[option, 0], spans[option, 1]
+        options.word_starts[option + 1] = word_starts[option + 1]
         length = word_starts[option + 1] - word_starts[option]
         options.stateless_scores[option] = (
             weights[PHRASE_TABLE:].mean() * log_probs[option]

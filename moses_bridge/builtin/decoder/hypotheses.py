@@ -13,6 +13,7 @@ from moses_bridge.compiled.hash_table import (
     compiled_n_slots,
     hash_next,
     hash_number,
+    next_slot,
     slot_of,
 )
 from moses_bridge.compiled.inner import inlined, inner_maker
@@ -232,13 +233,12 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     """
     n_hyps = hyps.size[0] - first
     slots = np.full(compiled_n_slots(n_hyps), FREE, np.int32)
-    mask = len(slots) - 1
     winners = np.empty(n_hyps, np.int32)
     n_winners = 0
     for hyp in range(first, first + n_hyps):
         slot = slot_of(_code(hyps, hyp), len(slots))
         while slots[slot] != FREE and not same_future(options, hyps, winners[slots[slot]], hyp):
-            slot = (slot + 1) & mask
+            slot = next_slot(slot, len(slots))
         if slots[slot] == FREE:
             slots[slot] = n_winners
             winners[n_winners] = hyp

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -18,17 +17,14 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, decoding_paths
-from moses_bridge.builtin.decoder.feature_arguments import check_arguments
 from moses_bridge.builtin.decoder.feature_slices import (
-    LM_KIND,
-    REORDERING_KIND,
     FeatureSlice,
+    check_arguments,
     check_features,
     feature_slices,
 )
 from moses_bridge.builtin.decoder.further_models import FurtherModels, join_models
-from moses_bridge.builtin.decoder.ini_settings import check_settings
-from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
+from moses_bridge.builtin.decoder.ini_settings import IniValues, check_settings, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
@@ -38,13 +34,14 @@ from moses_bridge.builtin.decoder.sparse_model import (
     refuse_neighbours,
     sparse_model,
 )
-from moses_bridge.builtin.decoder.stored_files import ModelFiles, stored_files
-from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.builtin.decoder.table_members import Members, make_members
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import (
+    LM_KIND,
     OF_TABLES,
+    REORDERING_KIND,
+    TABLE_KIND,
     Feature,
     MosesIni,
     limit_of,
@@ -152,12 +149,7 @@ class Model:
         return {**self.sparse.weights, **{name: row[0] for name, row in given.items()}}
 
 
-def load_model(
-    ini_path: Path,
-    table_limit: int | None,
-    distortion_limit: int | None,
-    cache: Path | None = None,
-) -> Model:
+def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | None) -> Model:
     """Read an ini and its tables.
 
     Args:
@@ -165,7 +157,6 @@ def load_model(
         table_limit: limit of each path in the place of the ini's; None for the ini's. Those of tables in groups
             stay, since they change the scores.
         distortion_limit: distortion limit in the place of the ini's; None for the ini's.
-        cache: directory that keeps what the files are in memory; see `stored_files`.
 
     Raises:
         ConfigError: the ini has a feature or a setting not supported by this decoder.
@@ -185,14 +176,7 @@ def load_model(
         )
     limits = _limits(ini, [path.feature for path in paths])
     files = _table_files(ini, paths)
-    lms, target_words, table, reordering = stored_files(
-        cache,
-        _model_files(ini),
-        _said_of_files(ini, files),
-        files,
-        partial(_read_files, ini, files),
-    )
-    lm, *others = lms
+    (lm, *others), target_words, table, reordering = _read_files(ini, files)
     source_words = words_of(table.source_words)
     sparse = sparse_model(ini, paths, table, target_words, values.takes_given)
     features = feature_slices(ini, _in_order_of_slots(paths), int(sparse is not None))
@@ -220,7 +204,10 @@ def load_model(
     )
 
 
-def _read_files(ini: MosesIni, files: Sequence[TableFile]) -> ModelFiles:
+def _read_files(
+    ini: MosesIni, files: Sequence[TableFile]
+) -> tuple[list[LmIndex], list[bytes], LoadedTable, NDArray[np.float32]]:
+    """The language models, the target words, the phrase tables and the reordering scores."""
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lms = _read_language_models(ini)
@@ -230,21 +217,7 @@ def _read_files(ini: MosesIni, files: Sequence[TableFile]) -> ModelFiles:
         progress.update(sizes[TABLE_KIND])
         reordering = _read_reordering(ini, table, words)
         progress.update(sizes[REORDERING_KIND])
-    return ModelFiles(tuple(lms), words.words(), table, reordering)
-
-
-def _model_files(ini: MosesIni) -> list[Path]:
-    """The files of all features."""
-    return [_file(ini, feature) for feature in ini.features if "path" in feature.arguments]
-
-
-def _said_of_files(ini: MosesIni, files: Sequence[TableFile]) -> object:
-    """What makes other arrays of the same files."""
-    features = [
-        (feature.kind, sorted({**feature.arguments, "path": ""}.items()))
-        for feature in ini.features
-    ]
-    return features, [replace(file, path=Path()) for file in files]
+    return lms, words.words(), table, reordering
 
 
 def _table_features(ini: MosesIni) -> list[Feature]:
@@ -274,12 +247,11 @@ def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
 
 
 def _file(ini: MosesIni, feature: Feature) -> Path:
-    """The feature's file; as in Moses, the ini may leave out ".gz"."""
+    """The feature's file."""
     argument = feature.arguments.get("path")
     if argument is None:
         raise ConfigError(f"{ini.path}: {feature.name} has no path=")
-    path, packed = ini.resolve(argument), ini.resolve(f"{argument}.gz")
-    return packed if packed.exists() and not path.exists() else path
+    return ini.file(argument)
 
 
 def _file_sizes(ini: MosesIni) -> Counter[str]:

@@ -61,34 +61,20 @@ class SentenceOptions:
 
 
 def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
-    """The words of each path."""
-    if any(model.values.unknown_marks):
-        return _marked_texts(model, sentence, paths)
+    """The words of each path, each unknown one between its marks."""
     known, n_known = model.target_words, len(model.target_words)
     options, names = sentence.options, sentence.names
     # All paths at once: a call for each would be most of the time.
     ids = words_of_options(paths.options, options).tolist()
     words = [known[j] if j < n_known else names[j] for j in ids]
-    ends = np.cumsum(np.diff(options.word_starts)[paths.options])
-    starts = np.concatenate(([0], ends))[paths.phrase_starts].tolist()
-    return [b" ".join(words[start:end]) for start, end in pairwise(starts)]
-
-
-def _marked_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
-    """The words of each path, each unknown one between its marks."""
-    known, n_known = model.target_words, len(model.target_words)
+    lengths = np.diff(options.word_starts)[paths.options]
     before, behind = model.values.unknown_marks
-    options, starts = sentence.options, paths.phrase_starts.tolist()
-    texts = []
-    for i in range(len(paths.totals)):
-        words: list[bytes] = []
-        for option in paths.options[starts[i] : starts[i + 1]].tolist():
-            ids = options.words[options.word_starts[option] : options.word_starts[option + 1]]
-            named = [known[j] if j < n_known else sentence.names[j] for j in ids.tolist()]
-            is_unknown = options.rows[option] == UNKNOWN_ROW
-            words += [before + word + behind for word in named] if is_unknown else named
-        texts.append(b" ".join(words))
-    return texts
+    if before or behind:
+        unknown = np.repeat(options.rows[paths.options] == UNKNOWN_ROW, lengths).tolist()
+        pairs = zip(words, unknown, strict=True)
+        words = [before + word + behind if is_unknown else word for word, is_unknown in pairs]
+    starts = np.concatenate(([0], np.cumsum(lengths)))[paths.phrase_starts].tolist()
+    return [b" ".join(words[start:end]) for start, end in pairwise(starts)]
 
 
 def nbest_lines(

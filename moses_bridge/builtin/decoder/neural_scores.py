@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.ngram_memo import enter_ngrams
+from moses_bridge.builtin.decoder.ngram_memo import NgramTable, enter_ngrams
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.searches import LastPhrases
 from moses_bridge.compiled.inner import inner
@@ -76,7 +76,7 @@ def stack_starts(n_covered: int, n_dependent: int, added: LastPhrases) -> Any:
 
 @compiled
 def stack_ngrams(
-    n_covered: int, starts: Any, words: StackWords, added: LastPhrases, slots: Any, size: int
+    n_covered: int, starts: Any, words: StackWords, added: LastPhrases, table: NgramTable, size: int
 ) -> tuple[Any, Any]:
     """Enter the n-grams added by the last phrases of hypotheses, except those within the phrases.
 
@@ -85,7 +85,7 @@ def stack_ngrams(
         starts: from `stack_starts`.
         words: words of the sentences; the contexts of the stacks' hypotheses are filled.
         added: the last phrases of the hypotheses.
-        slots: those of the known n-grams; see `ngram_memo`.
+        table: the places of the known n-grams; see `NgramMemo`.
         size: number of the known n-grams.
 
     Returns:
@@ -101,7 +101,7 @@ def stack_ngrams(
         of_sentence = ngrams[: starts[hyp] - first]
         _fill_ngrams(i, n_covered, words, added, of_sentence)
         n_new += enter_ngrams(
-            of_sentence, slots, size + n_new, places[first : starts[hyp]], new[n_new:]
+            of_sentence, table, size + n_new, places[first : starts[hyp]], new[n_new:]
         )
     return places, new[:n_new]
 

@@ -4,31 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
+from moses_bridge.compiled.hash_table import FREE, find_key, hash_next, hash_number, n_slots
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import Answer
 
-MAX_NGRAMS = 1 << 20  # 40 MB
+MAX_NGRAMS = 1 << 20  # 30 MB
 FIRST_ROOM = 1 << 14
-NO_CODE = 0
+CODE_BITS = np.uint64(2**63 - 1)
 
 Compute = Callable[[NDArray[np.int32]], Answer]
-# From slots and the number of known n-grams to the place of each n-gram, and the new ones.
-Enter = Callable[[NDArray[np.int64], int], tuple[NDArray[np.int64], NDArray[np.int32]]]
+
+
+class NgramTable(NamedTuple):
+    """A hash table from n-grams to numbers; an n-gram is known by a hash of 63 bits.
+
+    Attributes:
+        codes: (n_slots,) int64, hashes of n-grams, FREE in a free slot.
+        numbers: (n_slots,) int32, the number of each.
+    """
+
+    codes: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+
+
+# From the known n-grams and how many they are to the place of each n-gram, and the new ones.
+Enter = Callable[[NgramTable, int], tuple[NDArray[np.int64], NDArray[np.int32]]]
+
+
+def free_table(n_ngrams: int) -> NgramTable:
+    """A table with room for so many n-grams."""
+    codes = np.full(n_slots(n_ngrams), FREE, np.int64)
+    return NgramTable(codes, np.empty(len(codes), np.int32))
 
 
 class NgramMemo:
     """A function of n-grams, computed once for each distinct n-gram, with all new ones in one call.
 
-    N-grams are distinguished by hashes of 64 bits; among a million, two have equal hashes with a probability
-    of 3e-8.
+    Among a million n-grams, two have equal hashes with a probability of 6e-8.
 
     Args:
         begin: begins to compute the function, (n, width) -> (n,), and returns a function waiting for the
@@ -45,7 +64,7 @@ class NgramMemo:
     def forget(self) -> None:
         """Forget all values, since n-grams have another meaning from now on."""
         self._size = 0
-        self._slots[:] = NO_CODE
+        self._table.codes[:] = FREE
 
     def __call__(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """The function's values, *Shape:* (n, width) -> (n,).
@@ -80,7 +99,7 @@ class NgramMemo:
         if self._size + n_ngrams > len(self._values):
             self._grow(2 * (self._size + n_ngrams))
         first = self._size
-        places, new = enter(self._slots, first)
+        places, new = enter(self._table, first)
         self._size += len(new)
         if not len(new):
             return lambda: self._values, places
@@ -96,76 +115,77 @@ class NgramMemo:
 
     def _make_room(self, n_ngrams: int) -> None:
         self._size = 0
-        self._slots = np.zeros((n_slots(n_ngrams), 2), np.int64)
+        self._table = free_table(n_ngrams)
         self._values = np.empty(n_ngrams, np.float32)
 
     def _grow(self, n_ngrams: int) -> None:
-        size, slots, values = self._size, self._slots, self._values[: self._size]
+        size, table, values = self._size, self._table, self._values[: self._size]
         self._make_room(n_ngrams)
-        _enter_again(slots, self._slots)
+        enter_numbers(*table, self._table)
         self._size, self._values[:size] = size, values
 
 
 @compiled
-def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
+def _enter(ngrams: Any, table: NgramTable, size: int) -> tuple[Any, Any]:
     """Enter n-grams; return the place of each, new ones behind the others, and the new ones.
 
     Args:
         ngrams: (n, width) int32.
-        slots: (n_slots, 2) int64, hash and place of each known n-gram; NO_CODE in a free slot.
+        table: the place of each known n-gram.
         size: number of known n-grams.
     """
     places, new = np.empty(len(ngrams), np.int64), np.empty(ngrams.shape, np.int32)
-    return places, new[: enter_ngrams(ngrams, slots, size, places, new)]
+    return places, new[: enter_ngrams(ngrams, table, size, places, new)]
 
 
 @inner
-def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
+def enter_ngrams(ngrams: Any, table: NgramTable, size: int, places: Any, new: Any) -> int:
     """Enter n-grams; return the number of new ones.
 
     Args:
         ngrams: (n, width) int32.
-        slots: see `_enter`.
+        table: see `_enter`.
         size: see `_enter`.
         places: (n,) int64; filled with the place of each n-gram.
         new: (n, width) int32; its first rows are filled with the new n-grams.
     """
+    # A loop of its own, so that several hashes are computed at a time.
     for i in range(len(ngrams)):
-        places[i] = _code_of(ngrams[i])
+        places[i] = ngram_code(hash_number(1), ngrams[i])
     n_new = 0
     for i in range(len(ngrams)):
-        slot = _find(places[i], slots)
-        if slots[slot, 0] == NO_CODE:
-            slots[slot, 0], slots[slot, 1] = places[i], size + n_new
+        slot = find_key(table.codes, places[i])
+        if table.codes[slot] == FREE:
+            table.codes[slot], table.numbers[slot] = places[i], size + n_new
             for j in range(ngrams.shape[1]):
                 new[n_new, j] = ngrams[i, j]
             n_new += 1
-        places[i] = slots[slot, 1]
+        places[i] = table.numbers[slot]
     return n_new
 
 
 @compiled
-def _enter_again(old: Any, slots: Any) -> None:
-    for i in range(len(old)):
-        if old[i, 0] != NO_CODE:
-            slot = _find(old[i, 0], slots)
-            slots[slot, 0], slots[slot, 1] = old[i, 0], old[i, 1]
+def enter_numbers(codes: Any, numbers: Any, table: NgramTable) -> int:
+    """Enter the numbers of hashes, of equal ones the last; return how many are new.
+
+    Args:
+        codes: (n,) int64; those that are FREE are left out.
+        numbers: (n,) int32.
+        table: a table with room for them.
+    """
+    n_new = 0
+    for i in range(len(codes)):
+        if codes[i] != FREE:
+            slot = find_key(table.codes, codes[i])
+            n_new += table.codes[slot] == FREE
+            table.codes[slot], table.numbers[slot] = codes[i], numbers[i]
+    return n_new
 
 
 @inner
-def _code_of(ngram: Any) -> int:
-    code = hash_number(1)
-    for word in ngram:
-        code = hash_next(code, word)
-    number = np.int64(code ^ (code >> np.uint64(32)))
-    return int(number) if number != NO_CODE else 1
-
-
-@inner
-def _find(code: int, slots: Any) -> int:
-    """The slot of a hash, or the free slot for it."""
-    mask = len(slots) - 1
-    slot = slot_of(np.uint64(code), len(slots))
-    while slots[slot, 0] != code and slots[slot, 0] != NO_CODE:
-        slot = (slot + 1) & mask
-    return int(slot)
+def ngram_code(beginning: Any, numbers: Any) -> int:
+    """The hash of at least 0 of numbers behind others, whose hash is `beginning`."""
+    code = beginning
+    for number in numbers:
+        code = hash_next(code, number)
+    return int(np.int64((code ^ (code >> np.uint64(32))) & CODE_BITS))

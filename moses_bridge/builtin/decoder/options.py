@@ -14,11 +14,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
     WORD_PENALTY,
 )
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
-from moses_bridge.builtin.decoder.future_costs import (
-    FutureCosts,
-    combine_spans,
-    compiled_no_costs,
-)
+from moses_bridge.builtin.decoder.future_costs import FutureCosts, combine_spans, compiled_no_costs
 from moses_bridge.builtin.decoder.phrase_choice import (
     ask_alone,
     choose,
@@ -147,8 +143,19 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     choose_for_sentence(source, max_words, model)
     nodes = _span_nodes(source, max_words, model)
     n_options, n_target_words, span_starts = _measure(nodes, copies, model)
-    options = Options(
-        n_words=len(source),
+    options: Options = empty_options(len(source), max_words, span_starts, n_options, n_target_words)
+    _fill(nodes, copies, model, options)
+    _fill_future_costs(options)
+    return options
+
+
+@inner_maker
+def empty_options(
+    n_words: int, max_words: int, span_starts: Any, n_options: int, n_target_words: int
+) -> Options:
+    """Options to be filled; their weighted scores of reordering are 0."""
+    return Options(
+        n_words=n_words,
         max_words=max_words,
         span_starts=span_starts,
         rows=np.empty(n_options, np.int64),
@@ -157,17 +164,14 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
         stateless_scores=np.empty(n_options),
         estimates=np.empty(n_options),
         reordering=np.zeros((n_options, 6)),
-        between=np.zeros(len(source) + 1),
+        between=np.zeros(n_words + 1),
         word_starts=np.zeros(n_options + 1, np.int32),
         words=np.empty(n_target_words, np.int32),
         lm_words=np.empty(n_target_words, np.int32),
         suffix_scores=np.empty(n_target_words),
         context_sizes=np.empty(n_options, np.int32),
-        future_costs=compiled_no_costs(len(source)),
+        future_costs=compiled_no_costs(n_words),
     )
-    _fill(nodes, copies, model, options)
-    _fill_future_costs(options)
-    return options
 
 
 @inner_maker
@@ -315,32 +319,25 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     """
     n_options = len(options.rows)
     order = _raised_order(options, added)
-    raised = Options(
-        n_words=options.n_words,
-        max_words=options.max_words,
-        span_starts=options.span_starts,
-        rows=options.rows[order],
-        starts=options.starts[order],
-        ends=options.ends[order],
-        stateless_scores=(options.stateless_scores + added)[order],
-        estimates=(options.estimates + added)[order],
-        reordering=np.empty((n_options, 6)),
-        between=options.between,
-        word_starts=np.zeros(n_options + 1, np.int32),
-        words=np.empty(len(options.words), np.int32),
-        lm_words=np.empty(len(options.words), np.int32),
-        suffix_scores=np.empty(len(options.words)),
-        context_sizes=options.context_sizes[order],
-        future_costs=compiled_no_costs(options.n_words),
+    raised: Options = empty_options(
+        options.n_words, options.max_words, options.span_starts, n_options, len(options.words)
     )
+    for i in range(len(options.between)):
+        raised.between[i] = options.between[i]
     word_order = np.empty(len(options.words), np.int64)
     place = 0
     for option in range(n_options):
+        old = order[option]
+        raised.rows[option], raised.context_sizes[option] = (
+            options.rows[old],
+            options.context_sizes[old],
+        )
+        raised.starts[option], raised.ends[option] = options.starts[old], options.ends[old]
+        raised.stateless_scores[option] = options.stateless_scores[old] + added[old]
+        raised.estimates[option] = options.estimates[old] + added[old]
         for i in range(6):
-            raised.reordering[option, i] = options.reordering[order[option], i]
-        for word in range(
-            options.word_starts[order[option]], options.word_starts[order[option] + 1]
-        ):
+            raised.reordering[option, i] = options.reordering[old, i]
+        for word in range(options.word_starts[old], options.word_starts[old + 1]):
             word_order[place] = word
             raised.words[place] = options.words[word]
             raised.lm_words[place] = options.lm_words[word]

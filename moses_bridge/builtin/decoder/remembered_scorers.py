@@ -23,15 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ToolError, UserError, shown
-from moses_bridge.compiled.hash_table import (
-    FREE,
-    GOLDEN,
-    find_key,
-    hash_next,
-    hash_number,
-    n_slots,
-    slot_of,
+from moses_bridge.builtin.decoder.ngram_memo import (
+    NgramTable,
+    enter_numbers,
+    free_table,
+    ngram_code,
 )
+from moses_bridge.compiled.hash_table import FREE, GOLDEN, find_key, hash_next, hash_number, slot_of
 from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import (
     Answer,
@@ -42,10 +40,11 @@ from moses_bridge.formats.ngram_scorer import (
     n_places,
 )
 
-MAX_NGRAMS = 1 << 24  # 400 MB; a tuning on 1,000 sentences has six million
+MAX_NGRAMS = 1 << 25  # 800 MB; a tuning on 1,000 sentences has six million
 FIRST_ROOM = 1 << 14
-CODE_BITS = np.uint64(2**63 - 1)
+EXACT, ESTIMATE = 1, 2  # kinds of values
 Command = tuple[str, ...]
+NO_CODES, NO_VALUES = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 class RememberedScorer:
@@ -89,15 +88,14 @@ class RememberedScorer:
         codes = [_place_codes(source) for source in sources]
         sentences = {int(of_sentence[0]) for of_sentence in codes}
         self._are_new = self._known.sentences.isdisjoint(sentences)
-        self._known.new_sentences |= sentences
+        self._known.put_aside(News(sentences))
         if self.reads_source:
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
         return self._scorer.read(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
-        begin = partial(partial, self._scorer.log_probs)
-        return self._begin(begin, ngrams, self._known.log_probs)()
+        return self._begin(partial(partial, self._scorer.log_probs), ngrams, EXACT)()
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
@@ -105,16 +103,16 @@ class RememberedScorer:
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
         """See `BeginsEstimates`."""
-        return self._begin(partial(begin_estimates, self._scorer), ngrams, self._known.estimates)
+        return self._begin(partial(begin_estimates, self._scorer), ngrams, ESTIMATE)
 
     def _begin(
-        self,
-        begin: Callable[[NDArray[np.int32]], Answer],
-        ngrams: NDArray[np.int32],
-        known: ValueTable,
+        self, begin: Callable[[NDArray[np.int32]], Answer], ngrams: NDArray[np.int32], kind: int
     ) -> Answer:
-        codes = _codes_of(ngrams, self._places)
-        values, new = _all_new(codes) if self._are_new else known.look_up(codes)
+        codes = _codes_of(kind, ngrams, self._places)
+        values = np.empty(len(codes), np.float32)
+        new: slice | NDArray[np.int64] = slice(None)
+        if not self._are_new:
+            values, new = self._known.look_up(codes)
         new_codes = codes[new]
         if not len(new_codes):
             return lambda: values
@@ -122,118 +120,78 @@ class RememberedScorer:
 
         def wait() -> NDArray[np.float32]:
             values[new] = answer()
-            known.put_aside(new_codes, values[new])
+            self._known.put_aside(News(set(), new_codes, values[new]))
             return values
 
         return wait
 
 
-def _all_new(codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], slice]:
-    """As `ValueTable.look_up` where nothing is known."""
-    return np.empty(len(codes), np.float32), slice(None)
+class News(NamedTuple):
+    """What a text adds to `KnownValues`.
+
+    Attributes:
+        sentences: a number for each of its sentences.
+        codes: (n,) hashes of n-grams.
+        values: (n,) their values.
+    """
+
+    sentences: set[int]
+    codes: NDArray[np.int64] = NO_CODES
+    values: NDArray[np.float32] = NO_VALUES
 
 
-class Values(NamedTuple):
-    """Values by hashes of n-grams, *Shape:* (n,) each."""
+class KnownValues:
+    """What is known of a model: sentences of earlier texts, and exact values and estimates of their n-grams.
 
-    codes: NDArray[np.int64]
-    values: NDArray[np.float32]
-
-
-class ValueTable:
-    """Values by hashes of 63 bits; among 16 million, two have equal hashes with a probability of 2e-5.
+    Among 32 million values, two have equal hashes with a probability of 6e-5.
 
     Args:
         max_ngrams: the largest number of values; those that come later are not kept, so a tuning on a long
             text goes on finding what it has.
-    """
-
-    def __init__(self, max_ngrams: int) -> None:
-        self._max_ngrams, self._size = max_ngrams, 0
-        self._entered = _room(FIRST_ROOM)
-        self._aside: list[Values] = []
-        self._n_aside = 0
-
-    def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Look among the entered values; see `_look_up`."""
-        values, new = _look_up(codes, *self._entered)
-        return values, new
-
-    def put_aside(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Keep values to be entered, if there is room for them."""
-        if self._size + self._n_aside + len(codes) <= self._max_ngrams:
-            self._aside.append(Values(codes, values))
-            self._n_aside += len(codes)
-
-    def take_aside(self) -> Values:
-        """The values that were put aside, which are forgotten here."""
-        none = Values(np.empty(0, np.int64), np.empty(0, np.float32))
-        codes, values = zip(none, *self._aside, strict=True)
-        self._aside, self._n_aside = [], 0
-        return Values(np.concatenate(codes), np.concatenate(values))
-
-    def enter(self) -> None:
-        """Enter what was put aside."""
-        more = self.take_aside()
-        n_ngrams = self._size + len(more.codes)
-        if 2 * n_ngrams > len(self._entered.codes):
-            old = self._entered
-            self._entered = _room(n_ngrams)
-            _enter(*old, *self._entered)
-        self._size += _enter(*more, *self._entered)
-
-
-def _room(n_ngrams: int) -> Values:
-    """Free slots."""
-    codes = np.full(n_slots(n_ngrams), FREE, np.int64)
-    return Values(codes, np.empty(len(codes), np.float32))
-
-
-class News(NamedTuple):
-    """What a text adds to `KnownValues`: numbers of its sentences, and values."""
-
-    sentences: set[int]
-    log_probs: Values
-    estimates: Values
-
-
-class KnownValues:
-    """What is known of a model.
-
-    Args:
-        max_ngrams: how many exact values, and how many estimates, are kept; see `ValueTable`.
 
     Attributes:
         word_ids: the model's numbers of target words, by the number of the process asked.
         sentences: a number for each sentence of earlier texts.
-        new_sentences: the same for the text that is being translated.
-        log_probs: exact values.
-        estimates: estimates.
     """
 
     def __init__(self, max_ngrams: int = MAX_NGRAMS) -> None:
         self.word_ids: dict[int, dict[bytes, int]] = {}
         self.sentences: set[int] = set()
-        self.new_sentences: set[int] = set()
-        self.log_probs, self.estimates = ValueTable(max_ngrams), ValueTable(max_ngrams)
+        self._max_ngrams, self._size = max_ngrams, 0
+        self._table = free_table(FIRST_ROOM)
+        self._aside: list[News] = []
 
-    def enter(self) -> None:
-        """Enter what was put aside: from now on it is of an earlier text."""
-        self.sentences |= self.new_sentences
-        self.new_sentences = set()
-        self.log_probs.enter()
-        self.estimates.enter()
+    def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The values of hashes that earlier texts had, (n,), and the places of all others."""
+        numbers, new = _look_up(codes, self._table)
+        return numbers.view(np.float32), new
+
+    def put_aside(self, news: News) -> None:
+        """Keep what the present text adds, its values only if there is room for them."""
+        if self._size + len(news.codes) > self._max_ngrams:
+            news = News(news.sentences)
+        self._size += len(news.codes)
+        self._aside.append(news)
 
     def take_news(self) -> News:
         """What was put aside, which is forgotten here."""
-        sentences, self.new_sentences = self.new_sentences, set()
-        return News(sentences, self.log_probs.take_aside(), self.estimates.take_aside())
+        news, self._aside = self._aside, []
+        self._size -= sum(len(each.codes) for each in news)
+        return News(
+            set[int]().union(*(each.sentences for each in news)),
+            np.concatenate([NO_CODES, *(each.codes for each in news)]),
+            np.concatenate([NO_VALUES, *(each.values for each in news)]),
+        )
 
-    def put_aside(self, news: News) -> None:
-        """Keep what another process took."""
-        self.new_sentences |= news.sentences
-        self.log_probs.put_aside(*news.log_probs)
-        self.estimates.put_aside(*news.estimates)
+    def enter(self) -> None:
+        """Enter what was put aside: from now on it is of an earlier text."""
+        sentences, codes, values = self.take_news()
+        self.sentences |= sentences
+        n_ngrams = self._size + len(codes)
+        if 2 * n_ngrams > len(self._table.codes):
+            old, self._table = self._table, free_table(n_ngrams)
+            enter_numbers(*old, self._table)
+        self._size += enter_numbers(codes, values.view(np.int32), self._table)
 
 
 class RememberedScorers:
@@ -293,46 +251,31 @@ def _place_codes(source: bytes) -> NDArray[np.int64]:
 
 
 @compiled
-def _codes_of(ngrams: Any, places: Any) -> Any:
-    """A hash of at least 0 for each n-gram, (n, width) -> (n,); `places` has the numbers of source places."""
+def _codes_of(kind: int, ngrams: Any, places: Any) -> Any:
+    """A hash of each n-gram, (n, width) -> (n,); `places` has the numbers of source places."""
     codes = np.empty(len(ngrams), np.int64)
     n_before = int(len(places) > 0)
     for i in range(len(ngrams)):
-        code = hash_number(1)
+        code = hash_number(kind)
         if n_before:
             code = hash_next(code, places[ngrams[i, 0]])
-        for j in range(n_before, ngrams.shape[1]):
-            code = hash_next(code, ngrams[i, j])
-        codes[i] = np.int64((code ^ (code >> np.uint64(32))) & CODE_BITS)
+        codes[i] = ngram_code(code, ngrams[i, n_before:])
     return codes
 
 
 @compiled
-def _look_up(codes: Any, known: Any, of_known: Any) -> tuple[Any, Any]:
-    """The values of hashes, (n,), and the numbers of those that are not known."""
-    values, new = np.empty(len(codes), np.float32), np.empty(len(codes), np.int64)
+def _look_up(codes: Any, table: NgramTable) -> tuple[Any, Any]:
+    """The numbers of hashes, (n,) int32, and the places of those that are not in the table."""
+    numbers, new = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
     found = np.empty(len(codes), np.int64)
     # A loop without conditions, so that the slots come from memory side by side.
     for i in range(len(codes)):
-        slot = slot_of(hash_number(codes[i]), len(known))
-        found[i], values[i] = known[slot], of_known[slot]
+        slot = slot_of(hash_number(codes[i]), len(table.codes))
+        found[i], numbers[i] = table.codes[slot], table.numbers[slot]
     n_new = 0
     for i in range(len(codes)):
         if found[i] != codes[i]:
-            slot = find_key(known, codes[i])
-            values[i], new[n_new] = of_known[slot], i
-            n_new += known[slot] == FREE
-    return values, new[:n_new]
-
-
-@compiled
-def _enter(codes: Any, values: Any, known: Any, of_known: Any) -> int:
-    """Enter values by their hashes, which may be a table's with free slots; return the number of new ones."""
-    n_new = 0
-    for i in range(len(codes)):
-        if codes[i] == FREE:
-            continue
-        slot = find_key(known, codes[i])
-        n_new += known[slot] == FREE
-        known[slot], of_known[slot] = codes[i], values[i]
-    return n_new
+            slot = find_key(table.codes, codes[i])
+            numbers[i], new[n_new] = table.numbers[slot], i
+            n_new += table.codes[slot] == FREE
+    return numbers, new[:n_new]

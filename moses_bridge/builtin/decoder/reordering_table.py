@@ -18,7 +18,14 @@ from moses_bridge.builtin.decoder.row_reader import (
     row_end,
 )
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, TrieTables, child_of
-from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
+from moses_bridge.compiled.hash_table import (
+    FREE,
+    hash_next,
+    hash_number,
+    n_slots,
+    next_slot,
+    slot_of,
+)
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
@@ -80,12 +87,11 @@ def _slot_of(rows: TableRows, finder: RowFinder, node: int, words: Any, n_words:
     code = hash_number(node)
     for i in range(n_words):
         code = hash_next(code, words[i])
-    mask = len(finder.slots) - 1
     slot = slot_of(code, len(finder.slots))
     while finder.slots[slot] != FREE and not _is_row(
         rows, finder.slots[slot], node, words, n_words
     ):
-        slot = (slot + 1) & mask
+        slot = next_slot(slot, len(finder.slots))
     return int(slot)
 
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.early_distortion import compiled_early_cost
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.further_models import phrase_score, start_contexts
 from moses_bridge.builtin.decoder.hypotheses import (
@@ -27,15 +26,16 @@ from moses_bridge.builtin.decoder.hypotheses import (
     add_hypothesis,
     close_stack,
 )
-from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.orientations import (
+from moses_bridge.builtin.decoder.jumps import (
     DISCONTINUOUS,
+    compiled_early_cost,
     compiled_orientation,
     compiled_words_between,
 )
+from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
+from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, next_slot, slot_of
 from moses_bridge.compiled.inner import inlined, inner
 from moses_bridge.compiled.kept_code import compiled
 
@@ -294,12 +294,11 @@ def _target(
     while window & np.uint64(1):
         window >>= np.uint64(1)
         gap += 1
-    mask = len(edges.slots) - 1
     slot = slot_of(hash_number(window), len(edges.slots))
     while edges.slots[slot] != FREE:
         if edges.windows[edges.slots[slot]] == window:
             return int(edges.slots[slot]), n_targets
-        slot = (slot + 1) & mask
+        slot = next_slot(slot, len(edges.slots))
     edges.slots[slot], edges.places[n_targets] = n_targets, slot
     edges.windows[n_targets], edges.gaps[n_targets] = window, gap
     edges.future_costs[n_targets] = _future_cost(window, gap, options)

@@ -10,21 +10,28 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
-from moses_bridge.builtin.decoder.feature_slices import REORDERING_KIND, is_listed
+from moses_bridge.builtin.decoder.feature_slices import is_listed
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
-from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
-from moses_bridge.builtin.decoder.sparse_reordering import (
+from moses_bridge.builtin.decoder.sparse_features import (
+    PhrasePair,
+    SparseFeature,
     SparseReordering,
     sparse_arguments,
+    sparse_feature,
     sparse_reordering,
 )
-from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, MosesIni, sparse_beginnings
-from moses_bridge.formats.phrase_table import to_number
-from moses_bridge.formats.sparse_weights import sparse_weights
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.moses_ini import (
+    OF_TABLES,
+    REORDERING_KIND,
+    SPARSE_KINDS,
+    TABLE_KIND,
+    MosesIni,
+    sparse_beginnings,
+)
+from moses_bridge.formats.weights import sparse_weights
+from moses_bridge.formats.words import split_words, to_number
 
 MOST_SHOWN = 5  # names in an error
 

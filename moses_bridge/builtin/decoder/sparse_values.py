@@ -15,20 +15,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.jumps import DISCONTINUOUS
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, spans_to_choose
-from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS
-from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature
-from moses_bridge.builtin.decoder.sparse_model import SparseModel, value_name
-from moses_bridge.builtin.decoder.sparse_reordering import (
+from moses_bridge.builtin.decoder.sparse_features import (
     BEFORE,
     BETWEEN,
     N_ORIENTATIONS,
     NEXT,
+    PhrasePair,
     PlacedPair,
     ReorderingSums,
+    SparseFeature,
     SparseReordering,
 )
+from moses_bridge.builtin.decoder.sparse_model import SparseModel, value_name
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 
 Values = Mapping[str, float]
@@ -185,7 +186,7 @@ class SentenceValues:
         return PlacedPair(*span, self._pair(option, options))
 
     def _key(self, option: int, options: Options) -> Key:
-        """What tells options apart, also when they are sorted anew."""
+        """A key of an option that stays when the options are sorted anew."""
         if option == NO_OPTION:
             return NO_KEY
         return int(options.rows[option]), int(options.starts[option])

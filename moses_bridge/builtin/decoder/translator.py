@@ -9,13 +9,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.given_phrases import add_given_scores, options_with_given
-from moses_bridge.builtin.decoder.hypotheses import (
-    Groups,
-    Hypotheses,
-    make_groups,
-    make_hypotheses,
-)
+from moses_bridge.builtin.decoder.hypotheses import Groups, Hypotheses
+from moses_bridge.builtin.decoder.ini_settings import IniValues
 from moses_bridge.builtin.decoder.lattice import Paths, best_paths
 from moses_bridge.builtin.decoder.model import MAX_WINDOW, Model
 from moses_bridge.builtin.decoder.nbest_lines import (
@@ -32,15 +30,58 @@ from moses_bridge.builtin.decoder.options import (
     raise_options,
 )
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
-from moses_bridge.builtin.decoder.source_text import source_text
+from moses_bridge.builtin.decoder.searches import Memory
 from moses_bridge.builtin.decoder.sparse_values import SentenceValues, SparseValues
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
-from moses_bridge.formats.marked_text import MarkedText
+from moses_bridge.formats.marked_text import MarkedText, Place, first_factors, parse_marked
+from moses_bridge.formats.words import split_words
 
+UNNAMED = Place("the source text", None)
 DIGIT = re.compile(rb"[0-9]")
-ROOM_FOR_WORDS = 64  # initial room for the words of a sentence; it grows for longer ones
-
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
+
+
+def source_text(line: bytes, model: Model, place: Place = UNNAMED) -> MarkedText:
+    """The words of a line.
+
+    Raises:
+        InputError: a tag is malformed, a given translation has too many source words, or a word has another
+            number of factors than the ini.
+    """
+    values, text = model.values, MarkedText(tuple(split_words(line)))
+    if is_plain(values):
+        return text
+    if values.xml_input != "pass-through" and b"<" in line:
+        text = parse_marked(line, place)
+    if values.n_input_factors > 1:
+        words = first_factors(text.words, values.n_input_factors, values.factor_delimiter, place)
+        text = MarkedText(words, text.given)
+    if values.xml_input == "ignore":
+        return MarkedText(text.words)
+    for each in text.given:
+        if each.end - each.start > model.max_phrase_words:
+            found = f"a translation of {each.end - each.start} source words"
+            expected = f"at most {model.max_phrase_words}, the max-phrase-length"
+            raise InputError(place.path, place.line, found, expected)
+    return text
+
+
+def check_source(lines: Sequence[bytes], model: Model, path: StrPath) -> None:
+    """Read all lines before the first is translated; see `source_text`.
+
+    Args:
+        lines: the lines to translate.
+        model: the model.
+        path: their file, for errors.
+    """
+    if not is_plain(model.values):
+        for number, line in enumerate(lines, start=1):
+            source_text(line, model, Place(path, number))
+
+
+def is_plain(values: IniValues) -> bool:
+    """Whether lines have words alone: no tags, no factors."""
+    return values.xml_input == "pass-through" and values.n_input_factors == 1
 
 
 class Translator:
@@ -64,11 +105,9 @@ class Translator:
         if model.sparse is not None:
             weights = model.sparse.weights if sparse_weights is None else sparse_weights
             self.sparse = SparseValues(model.sparse, weights, weighted)
-        self._room = 0
-        self.work = make_workspace(
-            limits, model.max_phrase_words, model.lm.order, model.further.width
-        )
-        self._make_room(ROOM_FOR_WORDS)
+        widths = model.lm.order, model.further.width
+        self.work = make_workspace(limits, model.max_phrase_words, *widths)
+        self.memory = Memory(limits, *widths)
 
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
@@ -89,12 +128,12 @@ class Translator:
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
-        self._make_room(sentence.options.n_words)
+        hyps, groups = self.memory.hypotheses(sentence.options.n_words)
         search(
             sentence.options, self.weighted.lm, self.weighted.weights, self.limits,
-            self._hyps, self._groups, self.work,
+            hyps, groups, self.work,
         )  # fmt: skip
-        paths = self.paths(sentence, self._hyps, self._groups, nbest)
+        paths = self.paths(sentence, hyps, groups, nbest)
         texts = sentence_texts(self.model, sentence, paths)
         if nbest is None:
             return texts[0], []
@@ -140,15 +179,6 @@ class Translator:
         if not sentence.given:
             return paths
         return add_given_scores(paths, sentence.options, sentence.given, self.weighted.weights)
-
-    def _make_room(self, n_words: int) -> None:
-        if n_words > self._room:
-            self._room = n_words + n_words // 2
-            pop_limit = self.limits.pop_limit
-            self._hyps = make_hypotheses(
-                self._room, pop_limit, self.model.lm.order, self.model.further.width
-            )
-            self._groups = make_groups(self._room, self.limits.stack_size, pop_limit)
 
     def _source(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         return np.array([self.model.source_ids.get(word, -1) for word in words], np.int32)

@@ -15,15 +15,9 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import STANDARD_STREAM, read_lines
-from moses_bridge.formats.moses_ini import (
-    LIMITS,
-    TABLE_LIMIT,
-    parse_limit,
-    tokens,
-    with_sections,
-)
+from moses_bridge.formats.moses_ini import LIMITS, TABLE_LIMIT, parse_limit, tokens, with_sections
 from moses_bridge.formats.moses_ini_v1 import V1_SECTIONS
-from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.formats.words import to_number
 from moses_bridge.tables.check.table import CheckReport
 from moses_bridge.tables.check.table_contents import Tally
 

@@ -1,21 +1,49 @@
-"""Faults of a phrase table, each with its line, and the counts of its contents."""
+"""Faults of a phrase table that would stop or mislead Moses, each with its line, and its contents."""
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.formats.phrase_table import columns_of, parse_row, score_tokens, to_number
-from moses_bridge.formats.row_columns import FEWEST_COLUMNS, SCORES
-from moses_bridge.tables.check.row_faults import line_faults, row_faults
-from moses_bridge.tables.check.source_order import SourceOrder
-from moses_bridge.tables.check.table_contents import TableContents
+from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.phrase_table import (
+    BLANKS,
+    PhraseTableRow,
+    agreed_number,
+    alignment_of,
+    columns_of,
+    in_brackets,
+    parse_row,
+    parse_score,
+    score_tokens,
+    split_row,
+)
+from moses_bridge.formats.row_columns import (
+    FEWEST_COLUMNS,
+    PROPERTIES,
+    SCORES,
+    SOURCE,
+    SPARSE,
+    TARGET,
+)
+from moses_bridge.formats.words import split_words, to_number
+from moses_bridge.tables.check.table_contents import SourceOrder, TableContents
 
 MAX_SHOWN = 20
+# Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
+KNOWN_PROPERTIES = frozenset(
+    (
+        *(b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeftAdjacent"),
+        *(b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences", b"Tree"),
+        *(b"SpanLength", b"NonTermContext", b"Orientation"),
+    )
+)
 
 
 @dataclass
@@ -121,3 +149,142 @@ def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
         scores = [to_number(token) for token in score_tokens(columns[SCORES])]
         report.score_counts[len(scores)] += 1
         report.contents.take_odd_scores(scores, line_number)
+
+
+def line_faults(
+    line: bytes, path: StrPath, line_number: int, n_scores: int | None
+) -> Iterator[InputError]:
+    """Every fault of a row that cannot be parsed; a row without columns has that one alone."""
+    try:
+        columns = split_row(line, path, line_number)
+    except InputError as fault:
+        yield fault
+        return
+    tokens = score_tokens(columns[SCORES])
+    yield from _raised(lambda: agreed_number(len(tokens), n_scores, path, line_number))
+    for token in tokens:
+        yield from _raised(functools.partial(parse_score, token, path, line_number))
+    yield from row_faults(_without_scores(columns, line), path, line_number)
+
+
+def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
+    """The faults of a parsable row."""
+    for phrase in (row.source, row.target):
+        if b"[" in phrase or b"|" in phrase:
+            yield from _word_faults(phrase, path, line_number)
+    if row.alignment:
+        source_len, target_len = len(split_words(row.source)), len(split_words(row.target))
+        if not _links_fit(row.alignment, source_len, target_len):
+            yield from _link_faults(row.alignment, source_len, target_len, path, line_number)
+    if not row.line.endswith(b"||| |||"):
+        yield from _tail_faults(columns_of(row.line.rstrip(b"\r")), path, line_number)
+
+
+def _raised(check: Callable[[], object]) -> Iterator[InputError]:
+    try:
+        check()
+    except InputError as fault:
+        yield fault
+
+
+def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
+    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
+    return PhraseTableRow(source, target, (), alignment_of(columns), line)
+
+
+def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
+    for word in split_words(phrase):
+        if in_brackets(word):
+            yield InputError(
+                path,
+                line_number,
+                f"the word {shown(word)}",
+                "no word in brackets",
+                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
+            )
+        if b"|" in word and b"" in word.split(b"|"):
+            yield InputError(
+                path,
+                line_number,
+                f"the word {shown(word)}",
+                "no factor without text",
+                "Moses separates factors by |; escape it as &#124;",
+            )
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
+    """Whether there is no fault; cached, since many rows have the same alignment."""
+    try:
+        links = parse_links(alignment)
+    except InputError:
+        return False
+    return all(source < source_len and target < target_len for source, target in links)
+
+
+def _link_faults(
+    alignment: bytes, source_len: int, target_len: int, path: StrPath, line_number: int
+) -> Iterator[InputError]:
+    for token in alignment.split():
+        try:
+            ((source, target),) = parse_links(token, path, line_number)
+        except InputError as fault:
+            yield fault
+            continue
+        if source >= source_len or target >= target_len:
+            yield InputError(
+                path,
+                line_number,
+                f"the link {source}-{target} of {source_len} source and {target_len} target words",
+                "links within the phrases, counted from 0",
+            )
+
+
+def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
+    """Faults of the sparse features, of the properties and of any columns behind them."""
+    if len(columns) > PROPERTIES + 1:
+        yield InputError(
+            path,
+            line_number,
+            f"{len(columns)} columns",
+            f"at most {PROPERTIES + 1}",
+            "A ||| inside the data moves the columns behind it",
+        )
+    if len(columns) > SPARSE and columns[SPARSE].strip():
+        yield from _sparse_faults(split_words(columns[SPARSE]), path, line_number)
+    if len(columns) > PROPERTIES and columns[PROPERTIES].strip():
+        yield from _property_faults(columns[PROPERTIES].strip(BLANKS), path, line_number)
+
+
+def _sparse_faults(tokens: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
+    if len(tokens) % 2:
+        yield InputError(
+            path, line_number, f"{len(tokens)} words of sparse features", "names and values in turn"
+        )
+    for value in tokens[1::2]:
+        if math.isnan(to_number(value)):
+            yield InputError(
+                path,
+                line_number,
+                f"the sparse value {shown(value)}",
+                "a number behind each sparse feature's name",
+                "Moses takes anything else for 0",
+            )
+
+
+def _property_faults(column: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
+    before, *properties = column.split(b"{{")
+    if before.strip() or not all(b"}}" in one for one in properties):
+        yield InputError(
+            path, line_number, f"the properties {shown(column[:60])}", "{{Key value}} ..."
+        )
+    for one in properties:
+        key = one.partition(b" ")[0].rstrip(b"}")
+        if key not in KNOWN_PROPERTIES:
+            yield InputError(
+                path,
+                line_number,
+                f"the property {shown(key)}",
+                "one that Moses knows: Counts, Tree, SpanLength ...",
+                "Moses stops at any other",
+            )

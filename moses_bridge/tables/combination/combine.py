@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Combination, UnknownPhrases
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.mixture_weights import (
     SUM_TOLERANCE,
     Observations,
@@ -20,25 +23,37 @@ from moses_bridge.base.mixture_weights import (
     fitted_weights,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import StrPath, is_stream, open_write
-from moses_bridge.formats.phrase_table import append_score_columns, columns_of
-from moses_bridge.formats.row_columns import BAR, COUNTS, DIRECT_PROB, INVERSE_PROB, SCORES
-from moses_bridge.tables.combination.dev_pairs import observe
-from moses_bridge.tables.combination.merged_tables import (
-    UnitedPair,
-    number_of_scores,
-    united_pairs,
+from moses_bridge.base.textio import StrPath, is_stream, open_write, read_lines
+from moses_bridge.formats.phrase_table import (
+    BLANKS,
+    append_score_columns,
+    columns_of,
+    has_counts,
+    joint_count,
+    split_row,
 )
-from moses_bridge.tables.combination.opinions import (
+from moses_bridge.formats.row_columns import (
+    BAR,
+    COUNTS,
+    DIRECT_PROB,
+    INVERSE_PROB,
+    SCORES,
+    SOURCE,
+    TARGET,
+)
+from moses_bridge.tables.combination.merged_tables import UnitedPair, number_of_scores, united_pairs
+from moses_bridge.tables.combination.table_values import (
     N_SCORES,
-    CountJudge,
-    Judge,
-    mixture_judge,
+    CountValues,
+    ReadValues,
+    mixture_values,
 )
 
-PAIRS_AT_ONCE = 1 << 12
 ELSEWHERE, HERE = 1.0, 2.718  # exp(0) and exp(1), as combine-ptables.pl of Moses writes them
 COMPUTED: tuple[Combination, ...] = ("counts", "mixture")
+PAIRS_AT_ONCE = 1 << 12
+LINKS = re.compile(rb"\s*(\d+-\d+\s*)*")
+PhrasePair = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -134,12 +149,14 @@ def combine_tables(
         _write(out, _chosen(tables, config.how, report.n_first))
         return report
     _refuse_other_scores(tables)
-    judge = CountJudge(tables) if config.how == "counts" else mixture_judge(tables, config.unknown)
+    read_values = (
+        CountValues(tables) if config.how == "counts" else mixture_values(tables, config.unknown)
+    )
     weights = _given_weights(config, len(tables))
     if dev is not None:
-        weights, report.cross_entropies = _fitted(tables, dev, judge)
+        weights, report.cross_entropies = _fitted(tables, dev, read_values)
     report.weights = tuple(map(tuple, weights.tolist()))
-    _write(out, _computed(tables, judge, weights, report.n_first))
+    _write(out, _computed(tables, read_values, weights, report.n_first))
     return report
 
 
@@ -179,14 +196,14 @@ def _given_weights(config: CombineConfig, n_tables: int) -> NDArray[np.float64]:
 
 
 def _fitted(
-    tables: Sequence[Path], dev: Path, judge: Judge
+    tables: Sequence[Path], dev: Path, read_values: ReadValues
 ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
     """The fitted weights (4, n_tables), and the cross-entropies that they leave."""
-    if not isinstance(judge, CountJudge):
-        of_scores = observe(tables, dev, judge, range(N_SCORES))
+    if not isinstance(read_values, CountValues):
+        of_scores = observe(tables, dev, read_values, range(N_SCORES))
         weights = np.array([*map(fitted_weights, of_scores)])
         return weights, tuple(map(cross_entropy, of_scores, weights))
-    both = observe(tables, dev, judge, (INVERSE_PROB, DIRECT_PROB))
+    both = observe(tables, dev, read_values, (INVERSE_PROB, DIRECT_PROB))
     together = Observations(*map(np.concatenate, zip(*both, strict=True)))
     fitted = fitted_weights(together)
     weights = np.broadcast_to(fitted / fitted.max(), (N_SCORES, len(tables)))
@@ -219,12 +236,19 @@ def _is_of_first_source(pair: UnitedPair) -> bool:
 
 
 def _computed(
-    tables: Sequence[Path], judge: Judge, weights: NDArray[np.float64], n_first: list[int]
+    tables: Sequence[Path],
+    read_values: ReadValues,
+    weights: NDArray[np.float64],
+    n_first: list[int],
 ) -> Iterator[bytes]:
     """Rows with combined scores, and with counts where these are added; in blocks."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
-        scores = judge(block).combined(weights).tolist()
-        counts = _weighted_counts(judge, block, weights[0]) if isinstance(judge, CountJudge) else []
+        scores = read_values(block).combined(weights).tolist()
+        counts = (
+            _weighted_counts(read_values, block, weights[0])
+            if isinstance(read_values, CountValues)
+            else []
+        )
         lines = []
         for place, pair in enumerate(block):
             table, row = pair.first
@@ -246,9 +270,76 @@ def _column(text: bytes, columns: Sequence[bytes], place: int) -> bytes:
 
 
 def _weighted_counts(
-    judge: CountJudge, block: Sequence[UnitedPair], weights: NDArray[np.float64]
+    read_values: CountValues, block: Sequence[UnitedPair], weights: NDArray[np.float64]
 ) -> list[list[float]]:
     """count(target), count(source) and count(source, target) of each pair."""
-    counts = judge.counts(block)
+    counts = read_values.counts(block)
     rows: list[list[float]] = np.stack([each @ weights for each in counts], axis=1).tolist()
     return rows
+
+
+def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
+    """Read how often each phrase pair occurs in a development text.
+
+    Args:
+        path: Moses's `extract` file (source ||| target ||| links, one occurrence a line, in any order), or a
+            phrase table with counts.
+
+    Raises:
+        InputError: a row is neither, or there is none.
+    """
+    pairs: Counter[PhrasePair] = Counter()
+    rows = track_lines(read_lines(path), f"read {path.name}", path)
+    for line_number, line in enumerate(rows, start=1):
+        columns = split_row(line, path, line_number)
+        pair = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
+        if has_counts(line):
+            pairs[pair] += joint_count(line, path, line_number)  # type: ignore[assignment]  # may be a fraction
+        elif LINKS.fullmatch(columns[SCORES]):
+            pairs[pair] += 1
+        else:
+            raise InputError(
+                path,
+                line_number,
+                shown(columns[SCORES]),
+                "word links, as Moses's extract writes them, or counts in column 5",
+            )
+    if not pairs:
+        raise InputError(path, None, "no rows", "phrase pairs of a development text")
+    return pairs
+
+
+def observe(
+    tables: Sequence[Path], dev: Path, read_values: ReadValues, scores: Sequence[int]
+) -> list[Observations]:
+    """What the tables say about the pairs of a development text.
+
+    Args:
+        tables: the tables.
+        dev: the development text's pairs, see `read_dev_pairs`.
+        read_values: gives values and masses.
+        scores: which scores to look at.
+
+    Returns:
+        The observations for each of the scores.
+
+    Raises:
+        InputError: no table has a pair of the development text with a score above 0, or a row is malformed.
+    """
+    wanted = read_dev_pairs(dev)
+    pairs = united_pairs(tables, "look up dev pairs")
+    found = (pair for pair in pairs if (pair.source, pair.target) in wanted)
+    values, masses, counts = [], [], []
+    for block in blocks_of(found, PAIRS_AT_ONCE):
+        found_values = read_values(block)
+        values.append(found_values.values)
+        masses.append(found_values.masses)
+        counts += [wanted[pair.source, pair.target] for pair in block]
+    if not counts:
+        raise InputError(dev, None, "no pair of the tables", "pairs that a table has")
+    every = Observations(np.concatenate(values), np.concatenate(masses), np.array(counts, float))
+    of_scores = [Observations(every.values[:, s], every.masses[:, s], every.counts) for s in scores]
+    for score, observations in zip(scores, of_scores, strict=True):
+        if not observations.values.any():
+            raise InputError(dev, None, f"only pairs whose score {score + 1} is 0", "other pairs")
+    return of_scores

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import (
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.moses_ini_edits import (
     format_weight,
     new_ini,
-    read_ini,
     with_added_scores,
     with_path,
     with_weights,

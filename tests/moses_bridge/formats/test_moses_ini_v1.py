@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import MosesIni, limit_of, parse_ini, with_weights
+from moses_bridge.formats.moses_ini import MosesIni, limit_of, parse_ini
+from moses_bridge.formats.moses_ini_edits import with_weights
 
 V1 = """[ttable-file]
 0 0 0 2 model/table

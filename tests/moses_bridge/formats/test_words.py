@@ -5,8 +5,15 @@ import re
 
 import numpy as np
 import pytest
+from sacremoses import MosesDetokenizer
 
-from moses_bridge.formats.words import split_phrases, split_words
+from moses_bridge.formats.words import (
+    as_text,
+    readable,
+    split_phrases,
+    split_words,
+    without_escapes,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +50,30 @@ def test_words_of_many_phrases_are_those_of_each(characters: bytes, n_phrases: i
     split = [re.findall(rb"[^ \t]+", phrase) for phrase in phrases]
     assert words == [word for phrase in split for word in phrase]
     assert sizes.dtype == np.int64 and sizes.tolist() == [len(phrase) for phrase in split]
+
+
+@pytest.mark.parametrize(
+    "text", ["l&apos; accès", "a &quot; b &quot;", "&#91; x &#93; &#124;", "&lt;"]
+)
+def test_escapes_are_read_as_sacremoses_reads_them(text: str) -> None:
+    assert without_escapes(text) == MosesDetokenizer().unescape_xml(text)
+
+
+def test_an_escaped_escape_stays_one() -> None:
+    assert without_escapes("&amp;lt; &copy; &#65;") == "&lt; &copy; &#65;"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (b"l&apos; eau &#124; &amp;lt; &lt;b&gt;", "l' eau | &lt; <b>"),
+        ("é\u202eabc\x00\n".encode(), "é\ufffdabc\ufffd\ufffd"),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_readable(words: bytes, text: str) -> None:
+    assert readable(words) == text
+
+
+def test_bytes_that_are_no_text_become_text() -> None:
+    assert as_text(b"a\xe9") == "a\ufffd"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
-from moses_bridge.tables.pair_significance import significance
+from moses_bridge.tables.prune import significance
 
 
 def of(joint: int, source: int, target: int, n: int) -> float:

@@ -17,7 +17,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding import decoder
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.formats.sparse_weights import sparse_weights
+from moses_bridge.formats.weights import sparse_weights
 from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop

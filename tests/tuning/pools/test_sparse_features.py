@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.tuning_data import read_features, write_features
+from moses_bridge.formats.tuning_data import read_features
 from tuning.optimisers.contract import OptimizerConfig
 from tuning.optimisers.pro import optimize_pro
 from tuning.pools.bleu_stats import References
@@ -56,10 +56,12 @@ def test_nbest_list_and_mosess_files_have_the_same_columns(
         assert pool.statistics[:, 0].tolist() == [2, 1, 1]
 
 
-def test_features_dat_comes_back(tmp_path: Path) -> None:
+def test_sparse_features_of_features_dat_are_behind_the_columns(tmp_path: Path) -> None:
     blocks = list(read_features(written(tmp_path / "f", FEATURES)))
-    write_features(tmp_path / "again", blocks)
-    assert (tmp_path / "again").read_bytes() == FEATURES
+    assert [block.sparse for block in blocks] == [
+        ((0, "WT_b~c", 1.0),),
+        ((0, "WT_a~b", 0.5), (0, "WT_b~c", -1.0)),
+    ]
 
 
 def test_a_sparse_feature_may_be_in_one_iteration_alone(

@@ -7,7 +7,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import write_lines
-from moses_bridge.builtin.decoder.entry_scores import rescored_lines
+from moses_bridge.builtin.decoder.forced import rescored_lines
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.early_distortion import early_cost
-from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
+from moses_bridge.builtin.decoder.ini_settings import IniValues, read_values
+from moses_bridge.builtin.decoder.jumps import early_cost
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import parse_ini
 

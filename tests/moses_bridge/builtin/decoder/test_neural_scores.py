@@ -15,6 +15,7 @@ from moses_bridge.builtin.decoder.neural_scores import (
     stack_ngrams,
     stack_starts,
 )
+from moses_bridge.builtin.decoder.ngram_memo import free_table
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.searches import (
     Memory,
@@ -39,7 +40,8 @@ def test_ngrams_of_paths_are_the_windows_of_their_words(toy: Model, order: int) 
     assert sentence is not None
     search.translate(0, b"u v w x", None)
     nbest = NBestFormat(9, 20, False, False)
-    paths = search.paths(sentence, search._hyps, search._groups, nbest)
+    hyps, groups = search.memory.hypotheses(sentence.options.n_words)
+    paths = search.paths(sentence, hyps, groups, nbest)
     ids = sentence.options.words + 10
     ngrams, starts = path_ngrams(
         paths.phrase_starts, paths.options, ids, START, END, order, sentence.options
@@ -108,14 +110,14 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
         np.zeros(0),
         np.zeros((0, 3 + reads_source), np.int32),
     )
-    slots = np.zeros((1 << 12, 2), np.int64)
+    table = free_table(1 << 11)
     for n_covered in range(1, 5):
         next_stacks(
             n_covered, totals, 0.0, searches, weighted.lm, weighted.weights, search.limits,
             search.work,
         )  # fmt: skip
         starts = stack_starts(n_covered, n_dependent, added)
-        in_memo, new = stack_ngrams(n_covered, starts, words, added, slots, len(known))
+        in_memo, new = stack_ngrams(n_covered, starts, words, added, table, len(known))
         known = np.concatenate([known, new])
         assert len({tuple(row) for row in known.tolist()}) == len(known)
         ngrams = known[in_memo]

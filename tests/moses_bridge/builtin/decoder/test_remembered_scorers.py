@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import UserError
 from moses_bridge.builtin.decoder.remembered_scorers import (
     KnownValues,
+    News,
     RememberedScorer,
     RememberedScorers,
-    ValueTable,
 )
 
 FIRST, SECOND = (b"this is a sentence", b"and one more"), (b"and one more", b"this is a sentence")
@@ -132,8 +132,7 @@ def test_what_another_process_asked_for_is_known_in_the_next_text() -> None:
         remembered.estimates(drawn(True, seed))
         remembered.log_probs(drawn(True, seed)[:20])
         known.put_aside(other.take_news())
-        assert [len(values) for values in other.take_news()[1:]] == [2, 2]
-        assert not len(other.take_news().estimates.codes)
+        assert [len(part) for part in other.take_news()] == [0, 0, 0]
     known.enter()
     remembered = RememberedScorer(scorer, known)
     remembered.read(SECOND)
@@ -165,9 +164,9 @@ def test_of_more_values_than_are_kept_the_first_stay_known() -> None:
 
 def test_a_table_that_grows_keeps_its_values() -> None:
     codes = np.random.default_rng(3).integers(0, 1 << 62, 60_000)
-    values, table = np.arange(60_000, dtype=np.float32), ValueTable(60_000)
+    values, table = np.arange(60_000, dtype=np.float32), KnownValues(60_000)
     for part in np.split(np.arange(60_000), [5_000, 25_000]):
-        table.put_aside(codes[part], values[part])
+        table.put_aside(News(set(), codes[part], values[part]))
         table.enter()
     found, new = table.look_up(codes)
     assert not len(new)
@@ -175,9 +174,9 @@ def test_a_table_that_grows_keeps_its_values() -> None:
 
 
 def test_a_table_keeps_as_many_values_as_it_may_have() -> None:
-    codes, table = np.arange(1, 7), ValueTable(5)
+    codes, table = np.arange(1, 7), KnownValues(5)
     for part in ([0, 1, 2], [3, 4], [5]):
-        table.put_aside(codes[part], codes[part].astype(np.float32))
+        table.put_aside(News(set(), codes[part], codes[part].astype(np.float32)))
     table.enter()
     found, new = table.look_up(codes)
     assert new.tolist() == [5] and found[:5].tolist() == [1, 2, 3, 4, 5]

@@ -19,9 +19,10 @@ from moses_bridge.builtin.decoder.sparse_features import (
 )
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
-from moses_bridge.formats.moses_ini import moved_to, read_ini, with_absolute_paths
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.moses_ini_edits import moved_to, with_absolute_paths
 from moses_bridge.formats.nbest import parse_segmentation, read_nbest
-from moses_bridge.formats.sparse_weights import sparse_weights
+from moses_bridge.formats.weights import sparse_weights
 from tests.moses_bridge.builtin.decoder.conftest import ARPA
 
 TABLE = """\

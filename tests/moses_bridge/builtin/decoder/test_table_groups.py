@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.builtin.decoder.decoding_paths import decoding_paths
+from moses_bridge.builtin.decoder.decoding_paths import decoding_paths, table_group
 from moses_bridge.builtin.decoder.feature_slices import check_features
-from moses_bridge.builtin.decoder.table_groups import table_group
 from moses_bridge.formats.moses_ini import MosesIni, parse_ini
 
 TABLES = (

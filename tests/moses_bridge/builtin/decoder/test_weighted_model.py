@@ -7,10 +7,9 @@ import pytest
 from numba import njit
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
+from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, TableGroup
 from moses_bridge.builtin.decoder.loaded_table import TableFile, load_tables
 from moses_bridge.builtin.decoder.model import Model
-from moses_bridge.builtin.decoder.table_groups import TableGroup
 from moses_bridge.builtin.decoder.table_members import make_members
 from moses_bridge.builtin.decoder.weighted_model import (
     LanguageModel,

@@ -1,4 +1,4 @@
-"""What each table says about the scores of phrase pairs, and how much it has a say.
+"""The values that each table has for the scores of phrase pairs, and their masses: how much the table counts.
 
 A combined score is w·values / w·masses with the weights w of the tables. How values and masses are set:
 
@@ -11,11 +11,18 @@ A combined score is w·values / w·masses with the weights w of the tables. How 
 The lexical weights of a mixture are treated as the probability of the same direction. Where counts are added, a
 lexical weight is a mean over the tables that have the pair, weighted by count(e) or count(f): the counts of
 words are in no table.
+
+Target phrases are kept as digests of 64 bits: in memory are 8 bytes a distinct phrase, 8 more for each table,
+and 24 a distinct phrase of a table while it is read. Two of 50 million phrases have the same digest once in
+ten thousand runs.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +31,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.choices import UnknownPhrases
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.phrase_table import (
-    joint_count,
-    pair_counts,
-    parse_row,
-    source_count,
-)
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.formats.phrase_table import joint_count, pair_counts, parse_row, source_count
 from moses_bridge.formats.row_columns import (
     BAR,
     DIRECT_LEXICAL,
@@ -38,13 +41,15 @@ from moses_bridge.formats.row_columns import (
     INVERSE_PROB,
     SCORES,
 )
-from moses_bridge.tables.combination.merged_tables import TableRow, UnitedPair
-from moses_bridge.tables.combination.phrase_masses import read_target_masses
+from moses_bridge.tables.combination.merged_tables import TableRow, UnitedPair, sorted_rows
 
 N_SCORES = 4
+ROWS_AT_ONCE = 1 << 20
+DIGEST_BYTES = 8
+Mass = Callable[[TableRow], float]
 
 
-class Opinions(NamedTuple):
+class TableValues(NamedTuple):
     """What tables say about pairs.
 
     Attributes:
@@ -66,7 +71,7 @@ class Opinions(NamedTuple):
         return np.asarray(above / below)
 
 
-Judge = Callable[[Sequence[UnitedPair]], Opinions]
+ReadValues = Callable[[Sequence[UnitedPair]], TableValues]
 
 
 class PairCounts(NamedTuple):
@@ -77,30 +82,30 @@ class PairCounts(NamedTuple):
     joint: NDArray[np.float64]
 
 
-def mixture_judge(tables: Sequence[Path], unknown: UnknownPhrases) -> Judge:
+def mixture_values(tables: Sequence[Path], unknown: UnknownPhrases) -> ReadValues:
     """What the tables of a mixture say; with "renormalise", they are read once for their targets.
 
     Raises:
         InputError: a row is malformed or out of order.
     """
     if unknown == "zero":
-        return _plain_opinions
+        return _plain_values
     targets = read_target_masses(tables, N_SCORES, lambda row: 1.0)
 
-    def opinions(pairs: Sequence[UnitedPair]) -> Opinions:
+    def renormalised(pairs: Sequence[UnitedPair]) -> TableValues:
         values = _scores(pairs)
         masses = np.empty_like(values)
         has_target = targets.of([pair.target for pair in pairs])
         masses[:, [INVERSE_PROB, INVERSE_LEXICAL]] = has_target[:, None]
         masses[:, [DIRECT_PROB, DIRECT_LEXICAL]] = _has_source(pairs)[:, None]
-        return Opinions(values, masses)
+        return TableValues(values, masses)
 
-    return opinions
+    return renormalised
 
 
-def _plain_opinions(pairs: Sequence[UnitedPair]) -> Opinions:
+def _plain_values(pairs: Sequence[UnitedPair]) -> TableValues:
     values = _scores(pairs)
-    return Opinions(values, np.ones_like(values))
+    return TableValues(values, np.ones_like(values))
 
 
 def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
@@ -126,7 +131,7 @@ def _has_source(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
     return np.array([[row is not None for row in pair.source_rows] for pair in pairs], np.float64)
 
 
-class CountJudge:
+class CountValues:
     """What tables say whose counts are added; they are read once for the counts of their targets.
 
     Raises:
@@ -143,7 +148,7 @@ class CountJudge:
         targets = self._targets.of([pair.target for pair in pairs])
         return PairCounts(targets, np.array(sources, np.float64), np.array(joint, np.float64))
 
-    def __call__(self, pairs: Sequence[UnitedPair]) -> Opinions:
+    def __call__(self, pairs: Sequence[UnitedPair]) -> TableValues:
         """What the tables say about pairs."""
         counts, scores = self.counts(pairs), _scores(pairs)
         values, masses = np.empty_like(scores), np.empty_like(scores)
@@ -155,7 +160,7 @@ class CountJudge:
             values[:, prob], masses[:, prob] = counts.joint, marginals
             masses[:, lexical] = marginals * has_pair
             values[:, lexical] = scores[:, lexical] * masses[:, lexical]
-        return Opinions(values, masses)
+        return TableValues(values, masses)
 
 
 def _target_count(row: TableRow) -> float:
@@ -168,3 +173,90 @@ def _target_count(row: TableRow) -> float:
     if not all(counts):
         raise InputError(row.path, row.line_number, "a count of 0", "counts above 0 in column 5")
     return counts[0]
+
+
+@dataclass(frozen=True)
+class TargetMasses:
+    """The mass of target phrases in each table.
+
+    Attributes:
+        digests: (n_phrases,) uint64, ascending.
+        masses: (n_phrases, n_tables) 0 where a table lacks a phrase.
+    """
+
+    digests: NDArray[np.uint64]
+    masses: NDArray[np.float64]
+
+    def of(self, targets: Sequence[bytes]) -> NDArray[np.float64]:
+        """The masses of phrases of the tables, (n_targets, n_tables)."""
+        wanted = np.array([digest(target) for target in targets], np.uint64)
+        return np.asarray(self.masses[np.searchsorted(self.digests, wanted)])
+
+
+def digest(phrase: bytes) -> int:
+    """A number of 64 bits for a phrase, the same on every machine."""
+    return int.from_bytes(blake2b(phrase, digest_size=DIGEST_BYTES).digest())
+
+
+def read_target_masses(tables: Sequence[Path], n_scores: int, mass: Mass) -> TargetMasses:
+    """Read the masses of all target phrases.
+
+    Args:
+        tables: the tables.
+        n_scores: scores of each row.
+        mass: the mass of a row's target phrase; the same in all rows of a table with this phrase.
+
+    Raises:
+        InputError: a row is malformed or out of order, or a phrase has two masses in a table.
+    """
+    columns = [_distinct(table, n_scores, mass) for table in tables]
+    digests = np.unique(np.concatenate([column.digests for column in columns]))
+    masses = np.zeros((len(digests), len(tables)))
+    for place, column in enumerate(columns):
+        masses[np.searchsorted(digests, column.digests), place] = column.masses
+    return TargetMasses(digests, masses)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The distinct phrases of a table, each with its mass and the first row that has it."""
+
+    digests: NDArray[np.uint64]
+    masses: NDArray[np.float64]
+    lines: NDArray[np.int64]
+
+
+def _distinct(table: Path, n_scores: int, mass: Mass) -> _Column:
+    column = _Column(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
+    digests, masses = array("Q"), array("d")
+    n_rows = 0
+    rows = track_lines(sorted_rows(table, n_scores), f"read {table.name}", table)
+    for n_rows, row in enumerate(rows, start=1):
+        digests.append(digest(row.target))
+        masses.append(mass(row))
+        if len(digests) >= max(ROWS_AT_ONCE, len(column.digests)):
+            column = _joined(table, column, digests, masses, n_rows)
+            digests, masses = array("Q"), array("d")
+    return _joined(table, column, digests, masses, n_rows)
+
+
+def _joined(
+    table: Path, column: _Column, digests: array[int], masses: array[float], n_rows: int
+) -> _Column:
+    """A column with the phrases of the rows up to row `n_rows`."""
+    new_lines = np.arange(n_rows - len(digests) + 1, n_rows + 1)
+    all_digests = np.concatenate([column.digests, np.array(digests, np.uint64)])
+    all_masses = np.concatenate([column.masses, np.array(masses)])
+    all_lines = np.concatenate([column.lines, new_lines])
+    distinct, first, places = np.unique(all_digests, return_index=True, return_inverse=True)
+    differs = np.flatnonzero(all_masses != all_masses[first][places])
+    if len(differs):
+        row, earlier = differs[0], first[places[differs[0]]]
+        raise InputError(
+            table,
+            int(all_lines[row]),
+            f"a count(target) of {all_masses[row]:g}",
+            f"{all_masses[earlier]:g} as in row {all_lines[earlier]}, which has the same target",
+            "Take a table whose rows were counted together",
+        )
+    return _Column(distinct, all_masses[first], all_lines[first])

@@ -1,0 +1,50 @@
+"""Steps from one phrase to the next: how they lie in the source, and what the jump costs.
+
+With [early-distortion-cost] of moses.ini a jump is paid for as soon as it is certain: a phrase away from the
+first gap makes a jump back necessary, and this cost counts it at once (Moore and Quirk 2007, Faster beam-search
+decoding for phrasal statistical machine translation, section 3).
+"""
+
+from __future__ import annotations
+
+from moses_bridge.compiled.inner import inner
+
+DISCONTINUOUS = 2  # the phrases are apart, or in no order
+
+
+def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
+    """The orientation of a phrase to the previous one; ends are exclusive.
+
+    It is 0 for monotone, 1 for swap, 2 for discontinuous (LRModel::GetOrientation of Moses, msd).
+    """
+    if start == previous_end:
+        return 0
+    return 1 if end == previous_start else DISCONTINUOUS
+
+
+def words_between(previous_start: int, previous_end: int, start: int, end: int) -> tuple[int, int]:
+    """The source words between a phrase and the previous one, first and end; all ends are exclusive."""
+    if previous_end <= start:
+        return previous_end, start
+    return end, previous_start
+
+
+def early_cost(previous_end: int, gap: int, start: int, end: int) -> int:
+    """The cost of translating words start..end-1 next, in words.
+
+    Args:
+        previous_end: end of the last translated phrase, exclusive.
+        gap: first word not translated yet.
+        start: first word of the phrase.
+        end: end of the phrase, exclusive.
+    """
+    length = end - start
+    if start == gap:
+        return 0
+    if end < previous_end:
+        return 2 * length
+    return 2 * (start - max(previous_end, gap) + length)
+
+
+compiled_orientation, compiled_words_between = inner(orientation), inner(words_between)
+compiled_early_cost = inner(early_cost)

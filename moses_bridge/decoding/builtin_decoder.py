@@ -1,0 +1,162 @@
+"""The decoder of this package behind the interface of `decoder`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
+from moses_bridge.builtin.decoder.model import Model, load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import (
+    Translation,
+    Translator,
+    check_source,
+    effective_distortion_limit,
+)
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.decoding.decoder import (
+    DEFAULT_POP_LIMIT,
+    DEFAULT_STACK_SIZE,
+    DecoderConfig,
+    Weights,
+    check_nbest_size,
+    refuse_model_files,
+)
+
+# The compiled parts, and their number of functions with numba 0.68.
+READING = "the reading of a model (10 s to a minute)"
+SEARCH = "the search of the built-in decoder (20 s to a minute)"
+
+
+class BuiltinDecoder:
+    """The decoder of this package.
+
+    Args:
+        ini: the model, loaded here.
+        config: settings of the search.
+        jobs: processes; they share the model's memory.
+
+    Attributes:
+        scorers: processes of neural models, kept from one text to the next.
+    """
+
+    def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._notice = CompilationNotice(SEARCH)
+        with CompilationNotice(READING):
+            self._model = load_model(ini, config.table_limit, config.distortion_limit)
+        self._limits = _limits(self._model, config)
+        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
+        self._neural = config.neural_lms
+        self.scorers = RememberedScorers()  # their start takes seconds, and a tuning decodes often
+        names = {column.name for column in self._model.features}
+        for lm in self._neural:
+            if lm.name in names:
+                raise ConfigError(f"{ini} has a feature {lm.name}; use another name")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes of neural models."""
+        self.scorers.end()
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """See `Decoder`."""
+        refuse_model_files(self._model.ini, source, (out, nbest))
+        lines = list(read_lines(source))
+        check_source(lines, self._model, source)
+        translations = self.translations(lines, weights, None if nbest is None else nbest_size)
+        with self._notice:
+            write_translations(translations, len(lines), out, nbest)
+
+    def translations(
+        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
+    ) -> Iterator[Translation]:
+        """The translation and the n-best lines of each line, in order; see `work`."""
+        return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
+
+    def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
+        """Prepare translation under given weights.
+
+        Args:
+            weights: see `Decoder.decode`.
+            nbest_size: translations in the list of a sentence; None for no lists.
+
+        Raises:
+            ConfigError: as for `Decoder.decode`.
+        """
+        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
+        model, limits = self._model, self._limits
+        given = {**model.ini.weights, **(weights or {})}
+        neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
+        weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
+        translator = Translator(model, weighted, limits, model.sparse_weights(given))
+        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
+
+    def _nbest_format(self, nbest_size: int) -> NBestFormat:
+        check_nbest_size(nbest_size)
+        config = self._config
+        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
+
+
+def write_translations(
+    translations: Iterable[Translation], n_lines: int, out: Path, nbest: Path | None
+) -> int:
+    """Write translations, one a line, and their n-best lines if there is a file for them.
+
+    Returns:
+        How many translations are empty.
+    """
+    n_empty = 0
+    with ExitStack() as stack:
+        text_file = stack.enter_context(open_write(out))
+        nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
+        progress = stack.enter_context(Progress("decode", n_lines))
+        for text, entries in translations:
+            text_file.write(text + b"\n")
+            n_empty += not text
+            if nbest_file is not None:
+                nbest_file.writelines([entry + b"\n" for entry in entries])
+            progress.update()
+    return n_empty
+
+
+def _only_weight(name: str, weights: Sequence[float]) -> float:
+    if len(weights) != 1:
+        raise ConfigError(
+            f"{len(weights)} weights of {name}, which has 1 score; name it among the --weights"
+        )
+    return weights[0]
+
+
+def _limits(model: Model, config: DecoderConfig) -> Limits:
+    values = model.values
+    pop_limit = config.pop_limit or values.pop_limit or DEFAULT_POP_LIMIT
+    in_ini = pop_limit if values.stack_size == 0 else values.stack_size  # 0: keep all that are made
+    return Limits(
+        config.stack_size or in_ini or DEFAULT_STACK_SIZE,
+        pop_limit,
+        effective_distortion_limit(model.distortion_limit),
+        values.beam,
+        values.early_distortion,
+    )
