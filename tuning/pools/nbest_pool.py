@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, is_stream, read_bytes, read_lines
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.nbest import BAR, MAX_DIGITS, NBestEntry, parse_entry, parse_features
 from tuning.pools.bleu_stats import BLEU
 from tuning.pools.metric import Metric, MetricReferences
-from tuning.pools.plain_list import read_plain_list
 from tuning.pools.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
 
 
@@ -127,34 +126,7 @@ class _NBestList:
 
 
 def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
-    """Read a list whose lines all have the features of its first line, sparse ones aside."""
-    return _read_plain(path, n_sentences) or _read_lines(path, n_sentences)
-
-
-def _read_plain(path: StrPath, n_sentences: int) -> _NBestList | None:
-    """`_read_list` for a list without sparse features, faults and oddities; None for others."""
-    if is_stream(path):
-        return None
-    try:
-        data = read_bytes(path)
-    except InputError:  # reading line by line, its place is known
-        return None
-    line = data.partition(b"\n")[0]
-    fields = line.split(BAR)
-    if len(fields) < 4 or b"_" in fields[2]:
-        return None
-    names = _entry_names(parse_entry(line, path, 1), path)
-    whole = data if data.endswith(b"\n") else data + b"\n"
-    found = read_plain_list(whole, fields[2].split(), n_sentences)
-    if found is None:
-        return None
-    places = zip(found.text_starts.tolist(), found.text_ends.tolist(), strict=True)
-    texts = [data[start:end] for start, end in places]
-    return _NBestList(names, found.sentence_ids.tolist(), texts, found.values, [])
-
-
-def _read_lines(path: StrPath, n_sentences: int) -> _NBestList:
-    """`_read_list`, line by line.
+    """Read a list whose lines all have the features of its first line, sparse ones aside.
 
     A line not splitting like the first one is passed to `parse_features`, to name its fault.
     """

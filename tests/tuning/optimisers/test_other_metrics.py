@@ -13,7 +13,6 @@ from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optim
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.kbmira import LARGEST_STEP, _averages
-from tuning.optimisers.sentence_columns import sentence_columns
 from tuning.optimisers.xbleu import expected_gain
 from tuning.pools.bleu_stats import BLEU, References
 from tuning.pools.chrf import ChrfReferences
@@ -149,8 +148,8 @@ def test_batch_mira_follows_the_gains() -> None:
             weights = weights + min(LARGEST_STEP, loss / (difference @ difference)) * difference
         visited.append(weights)
     unbounded = np.full(3, np.inf)
-    lists = sentence_columns(pool.features, pool.statistics, pool.offsets, gains)
-    found = _averages(lists, pool.features, orders, start, -unbounded, unbounded)
+    lists = pool.features, gains[:, None], pool.offsets
+    found = _averages(*lists, orders, start, -unbounded, unbounded)
     assert found[-1].tolist() == pytest.approx(np.mean(visited, axis=0).tolist())
 
 
