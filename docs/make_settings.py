@@ -17,10 +17,9 @@ from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.training.loop import LoopConfig
-from tuning.compare.scan.weight_scan import ScanConfig
+from tuning.compare.scan import ScanConfig
 from tuning.compare.systems import CompareConfig
-from tuning.loop.rerank_config import RerankConfig
-from tuning.loop.tuning_loop import TuningConfig
+from tuning.loop.settings import RerankConfig, TuningConfig
 from tuning.optimisers.contract import OptimizerConfig
 
 PAGE = Path(__file__).with_name("settings.md")

@@ -26,11 +26,12 @@ from moses_bridge.formats.tuning_data import (
     write_init_opt,
     write_scores,
 )
+from tuning.metrics.bleu import References
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.mert import optimize_mert
-from tuning.pools.bleu_stats import References
-from tuning.pools.moses_pool import read_moses_pool, read_start
-from tuning.pools.nbest_pool import NBestPool, read_pool
+from tuning.optimisers.moses_files import read_moses_pool, read_start
+from tuning.optimisers.nbest_lists import read_pool
+from tuning.optimisers.nbest_pool import NBestPool
 
 THREADS = 2
 UNIT = "processor s"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.kept_code import njit
-from tuning.pools.nbest_pool import NBestPool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
 NARROW = 1e-10  # of its place: corners nearer than that are one; the difference is rounding

@@ -19,10 +19,15 @@ from numpy.typing import NDArray
 from moses_bridge.base.progress import track
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
-from tuning.pools.bleu_stats import MAX_ORDER
-from tuning.pools.nbest_pool import NBestPool
+from tuning.metrics.bleu import MAX_ORDER
+from tuning.optimisers.contract import (
+    Bounds,
+    OptimizerConfig,
+    OptimizerResult,
+    free_columns,
+    result_of,
+)
+from tuning.optimisers.nbest_pool import NBestPool
 
 N_EPOCHS = 60  # this and the next two are the defaults of kbmira.cpp
 LARGEST_STEP = 0.01

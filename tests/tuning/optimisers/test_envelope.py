@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.envelope import (
     Direction,
     best_step,
     envelope,
     hull_candidates,
 )
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 Numbers = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import Optimizer, OptimizerConfig
 from tuning.optimisers.kbmira import _averages, _background_bleu, optimize_kbmira
+from tuning.optimisers.nbest_pool import NBestPool, make_pool
 from tuning.optimisers.pro import optimize_pro
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration

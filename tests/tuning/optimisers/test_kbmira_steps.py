@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.kbmira import _averages
-from tuning.pools.bleu_stats import bleu
 
 Numbers = NDArray[np.float64]
 # After some 35 epochs kbmira's float32 takes another hope or fear than float64 does.
