@@ -69,7 +69,7 @@ def tune(
     from pathlib import Path
 
     from moses_bridge.base.config import from_mapping
-    from tuning.loop.fingerprints import Text
+    from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature
     from tuning.loop.settings import TuningConfig
     from tuning.loop.tuning_loop import TunedSystem, Workers
@@ -79,7 +79,10 @@ def tune(
     config = from_mapping(TuningConfig, settings or {}, "settings")
     features = [NBestFeature.parse(text) for text in nbest_features]
     start = None if init_weights is None else Path(init_weights)
-    system, text = TunedSystem(Path(ini), features, start), Text(Path(source), _paths(references))
+    system, text = (
+        TunedSystem(Path(ini), features, start),
+        ParallelText(Path(source), _paths(references)),
+    )
     directory = Path(out)
     return Tuned(
         directory, run_tuning(system, text, directory, config, seed, Workers(jobs), resume)

@@ -22,7 +22,7 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.compare.significance import compare_outputs
 from tuning.compare.system_outputs import SystemOutputs
 from tuning.compare.translations import translate_all
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import load_run
 from tuning.loop.settings import TuningConfig
 from tuning.loop.tuning_loop import TunedSystem, tune
@@ -71,7 +71,7 @@ def main(ini: Path, start: Path, dev: Path, test: Path, target: str, out: Path) 
             run = out / f"noise{column}-{seed}"
             texts = dev, [dev.with_suffix(f".{target}")]
             system = TunedSystem(own_ini, init_weights=start)
-            tune(system, Text(*texts), run, CONFIG, seed, resume=True)
+            tune(system, ParallelText(*texts), run, CONFIG, seed, resume=True)
             translated = translate_all({run: load_run(run)}, test, jobs=1)
             outputs[column, seed] = references.output_statistics(translated[run])
     kinds = {

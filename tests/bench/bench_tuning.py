@@ -30,8 +30,8 @@ from tuning.metrics.bleu import References
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.mert import optimize_mert
 from tuning.optimisers.moses_files import read_moses_pool, read_start
-from tuning.optimisers.nbest_lists import read_pool
 from tuning.optimisers.nbest_pool import NBestPool
+from tuning.optimisers.pool_reader import read_pool
 
 THREADS = 2
 UNIT = "processor s"

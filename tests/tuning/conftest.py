@@ -18,7 +18,7 @@ from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.compare import translations
 from tuning.loop import rerank as rerank_run
 from tuning.loop import tuning_loop
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import TuningRun
 from tuning.loop.settings import TuningConfig
 from tuning.loop.tuning_loop import TunedSystem, tune
@@ -94,7 +94,9 @@ class FixedSystem(dict[str, Path]):
     ) -> TuningRun:
         """Tune."""
         texts = self["source"], [self["reference"]]
-        return tune(TunedSystem(self["moses.ini"]), Text(*texts), out, config, seed, resume=resume)
+        return tune(
+            TunedSystem(self["moses.ini"]), ParallelText(*texts), out, config, seed, resume=resume
+        )
 
 
 @dataclass(frozen=True)

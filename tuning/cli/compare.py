@@ -295,12 +295,12 @@ def scan(
     --source dev.en --reference dev.fr --out scan
     """
     from tuning.compare.scan import scan as scan_weights
-    from tuning.loop.fingerprints import Text
+    from tuning.loop.fingerprints import ParallelText
     from tuning.report.write import write_scan, written_files
 
     refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)
-    text = Text(source, references)
+    text = ParallelText(source, references)
     found = scan_weights(system, column, text, out, settings, jobs, resume, weights)
     click.echo(write_scan(found, out), nl=False)
 

@@ -158,7 +158,7 @@ def tune(
     with loading():
         from moses_bridge.base.cluster import open_cluster
         from moses_bridge.base.steps import LOG_NAME, recorded_step
-        from tuning.loop.fingerprints import Text
+        from tuning.loop.fingerprints import ParallelText
         from tuning.loop.list_features import NBestFeature
         from tuning.loop.tuning_loop import TunedSystem, Workers
         from tuning.loop.tuning_loop import tune as run_tuning
@@ -172,7 +172,7 @@ def tune(
         connected = None if address is None else open_cluster(address, workers, "CPU")
         cluster = None if connected is None else stack.enter_context(connected)
         features = [NBestFeature.parse(text) for text in nbest_features]
-        system, text = TunedSystem(ini, features, init_weights), Text(source, references)
+        system, text = TunedSystem(ini, features, init_weights), ParallelText(source, references)
         workers_of_run = Workers(jobs, cluster, cache)
         run = run_tuning(system, text, out, settings, seed, workers_of_run, resume)
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
@@ -322,7 +322,7 @@ def rerank(
     --test-source test.en --test-reference test.fr --model NN0=rnn --out reranked
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
-    from tuning.loop.fingerprints import Text
+    from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists, rerank_run
 
@@ -358,7 +358,7 @@ def rerank(
     features += [feature_of_model(text) for text in models]
     if run is not None:
         with recorded_step(out / LOG_NAME, str(out), command_line()):
-            text = Text(source, references)
+            text = ParallelText(source, references)
             reranked = rerank_run(run, text, out, settings, seed, jobs, resume, features)
         click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
         return

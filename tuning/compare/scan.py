@@ -28,7 +28,7 @@ from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.scanned_system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.list_features import ListFeatures, decode_text
 from tuning.loop.run_directory import Weights, claim, refuse_written
 from tuning.metrics.bleu import References, bleu, length_ratio, mean_precision
@@ -133,7 +133,7 @@ class Scan:
 def scan(
     system: Path,
     feature: str,
-    text: Text,
+    text: ParallelText,
     out: Path,
     config: ScanConfig,
     jobs: int = 1,

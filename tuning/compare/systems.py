@@ -95,12 +95,12 @@ def compare(
             a system has a run twice or runs with weights of other features, the control is no
             system, or a command would have to be run without permission.
     """
-    read = _read(systems, source, references, config, jobs, context)
-    return _assembled(read, _measured(read, jobs, metrics))
+    inputs = _read(systems, source, references, config, jobs, context)
+    return _assembled(inputs, _measured(inputs, jobs, metrics))
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Inputs:
     """What is compared, read and checked; without frequencies of words their accuracy is not counted."""
 
     systems: Mapping[str, Sequence[Path]]
@@ -124,7 +124,7 @@ def _read(
     config: CompareConfig,
     jobs: int,
     context: TextContext,
-) -> _Read:
+) -> _Inputs:
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
     paths = dict.fromkeys(path for members in systems.values() for path in members)
@@ -142,7 +142,7 @@ def _read(
     facts = read_sentence_facts(source, context.training, context.groups, jobs)
     targets = context.training_targets
     frequencies = count_words(targets) if targets else None
-    return _Read(systems, runs, source, references, config, counted, facts, frequencies)
+    return _Inputs(systems, runs, source, references, config, counted, facts, frequencies)
 
 
 @dataclass(frozen=True)
@@ -157,62 +157,64 @@ class _Measured:
     same: dict[Path, list[str]]
 
 
-def _measured(read: _Read, jobs: int, metrics: Sequence[MetricChoice]) -> _Measured:
+def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _Measured:
     """Translate what is not translated yet, and measure all outputs."""
-    runs, config = read.runs, read.config
-    paths = dict.fromkeys(path for members in read.systems.values() for path in members)
+    runs, config = inputs.runs, inputs.config
+    paths = dict.fromkeys(path for members in inputs.systems.values() for path in members)
     files = {path: path for path in paths if path not in runs}
-    statistics = {path: read.counted.output_statistics(path) for path in files}
-    outputs = files | translate_all(runs, read.source, jobs, config.run_commands)
-    detokenised = DetokenisedReferences(read.references, config.target_language)
+    statistics = {path: inputs.counted.output_statistics(path) for path in files}
+    outputs = files | translate_all(runs, inputs.source, jobs, config.run_commands)
+    detokenised = DetokenisedReferences(inputs.references, config.target_language)
     scores = detokenised.scores([outputs[path] for path in paths])
-    statistics |= {path: read.counted.output_statistics(outputs[path]) for path in runs}
-    of_systems = read.by_system(outputs)
+    statistics |= {path: inputs.counted.output_statistics(outputs[path]) for path in runs}
+    of_systems = inputs.by_system(outputs)
     tuned_for = metrics_of_runs([run.metric for run in runs.values()])
     return _Measured(
         outputs=of_systems,
         statistics={
-            name: SystemOutputs(np.array(rows), _networks(list(map(runs.get, read.systems[name]))))
-            for name, rows in read.by_system(statistics).items()
+            name: SystemOutputs(
+                np.array(rows), _networks(list(map(runs.get, inputs.systems[name])))
+            )
+            for name, rows in inputs.by_system(statistics).items()
         },
-        detokenised=read.by_system(dict(zip(paths, scores, strict=True))),
+        detokenised=inputs.by_system(dict(zip(paths, scores, strict=True))),
         signatures=detokenised.signatures,
-        metrics=tuned_metrics(of_systems, [*metrics, *tuned_for], read.references, read.source),
+        metrics=tuned_metrics(of_systems, [*metrics, *tuned_for], inputs.references, inputs.source),
         same=_same_outputs(outputs),
     )
 
 
-def _assembled(read: _Read, measured: _Measured) -> Comparison:
+def _assembled(inputs: _Inputs, measured: _Measured) -> Comparison:
     """The table of all systems."""
-    config, facts, baseline = read.config, read.facts, next(iter(read.systems))
+    config, facts, baseline = inputs.config, inputs.facts, next(iter(inputs.systems))
     against_baseline = _contrasts(measured.statistics, baseline, facts.documents)
     against_control = _contrasts(measured.statistics, config.control, facts.documents)
     far = _far_scores(measured.statistics, facts, config)
     models = {
-        name: {read.runs[path].network for path in members if path in read.runs}
-        for name, members in read.systems.items()
+        name: {inputs.runs[path].network for path in members if path in inputs.runs}
+        for name, members in inputs.systems.items()
     }
     rows = [
         replace(
-            _row(system, read, measured),
+            _row(system, inputs, measured),
             against_baseline=against_baseline.get(system),
             against_control=against_control.get(system),
             far=far.get(system),
             same_models=models[system] <= models[baseline],
         )
-        for system in track(read.systems, "compare", len(read.systems), "systems")
+        for system in track(inputs.systems, "compare", len(inputs.systems), "systems")
     ]
     return Comparison(
         rows,
-        f"BLEU|nrefs:{len(read.references)}|case:as in the files|tok:none|smooth:none|"
+        f"BLEU|nrefs:{len(inputs.references)}|case:as in the files|tok:none|smooth:none|"
         f"test:jackknife{' of documents' if facts.n_documents else ''}+runs|seed:{config.seed}",
         measured.signatures,
-        len(read.counted),
+        len(inputs.counted),
         config.control,
         n_documents=facts.n_documents,
         near_copies=facts.near_copies,
         n_far=facts.n_far,
-        ngrams=_best_ngrams(measured, read.references[0], config.control),
+        ngrams=_best_ngrams(measured, inputs.references[0], config.control),
     )
 
 
@@ -336,9 +338,9 @@ def digests(
         yield output, file_hash(output)
 
 
-def _row(system: str, read: _Read, measured: _Measured) -> ResultRow:
+def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
     """The row of a system, not yet set against others."""
-    runs = {path: read.runs.get(path) for path in read.systems[system]}
+    runs = {path: inputs.runs.get(path) for path in inputs.systems[system]}
     outputs, detokenised = measured.statistics[system], measured.detokenised[system]
     sums = outputs.statistics.sum(axis=1)
     test, total = bleu(sums), sums.sum(axis=0)
@@ -346,8 +348,8 @@ def _row(system: str, read: _Read, measured: _Measured) -> ResultRow:
     dev = np.array([run.dev_bleu for run in known])
     between = outputs.group_means()
     words: list[WordAccuracy] = []
-    if read.frequencies is not None:
-        words = word_accuracies(measured.outputs[system], read.references[0], read.frequencies)
+    if inputs.frequencies is not None:
+        words = word_accuracies(measured.outputs[system], inputs.references[0], inputs.frequencies)
     return ResultRow(
         system=system,
         dev_bleu=float(dev.mean()) if known else None,
@@ -361,7 +363,7 @@ def _row(system: str, read: _Read, measured: _Measured) -> ResultRow:
         network_sd=_deviation(between),
         length_ratio=length_ratio(total),
         precisions=[float(value) for value in precisions(total)],
-        bootstrap_sd=_bootstrapped(outputs, read.config),
+        bootstrap_sd=_bootstrapped(outputs, inputs.config),
         detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
         chrf=float(np.mean([scores.chrf for scores in detokenised])),
         ter=float(np.mean([scores.ter for scores in detokenised])),

@@ -20,7 +20,7 @@ MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model ha
 
 
 @dataclass(frozen=True)
-class Text:
+class ParallelText:
     """A source text and its references, one file each, tokenised as the output is."""
 
     source: Path

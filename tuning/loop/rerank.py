@@ -29,7 +29,7 @@ from moses_bridge.formats.nbest import parse_features, read_nbest, without_escap
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.fingerprints import (
-    Text,
+    ParallelText,
     check_unchanged,
     file_hash,
     fingerprint_commands,
@@ -61,7 +61,6 @@ from tuning.loop.tuning_loop import CountedText, Loop, print_iteration
 from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.metrics.metric import read_references
 from tuning.optimisers.by_name import load_optimizer
-from tuning.optimisers.nbest_lists import read_pool
 from tuning.optimisers.nbest_pool import (
     NBestPool,
     grouped_weights,
@@ -69,6 +68,7 @@ from tuning.optimisers.nbest_pool import (
     spread_within,
     weight_row,
 )
+from tuning.optimisers.pool_reader import read_pool
 
 FIRST, RERANKED = "first", "reranked"
 ENDED = "the lists of one decoding are reranked"
@@ -303,7 +303,7 @@ def _chosen(
 
 def rerank_run(
     base: Path,
-    text: Text,
+    text: ParallelText,
     out: Path,
     config: RerankConfig,
     seed: int = 1,

@@ -19,7 +19,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
-from tuning.loop.fingerprints import Text, fingerprint_commands, fingerprint_ini
+from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (
     scattered,
     start_weights,
@@ -49,7 +49,6 @@ from tuning.metrics.bleu import References, bleu, length_ratio
 from tuning.metrics.by_name import MetricChoice
 from tuning.metrics.metric import MetricReferences
 from tuning.optimisers.by_name import load_optimizer
-from tuning.optimisers.nbest_lists import read_pool
 from tuning.optimisers.nbest_pool import (
     NBestPool,
     grouped_weights,
@@ -58,6 +57,7 @@ from tuning.optimisers.nbest_pool import (
     oracle_value,
     weight_row,
 )
+from tuning.optimisers.pool_reader import read_pool
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class TunedSystem:
 
 def tune(
     system: TunedSystem,
-    text: Text,
+    text: ParallelText,
     out: Path,
     config: TuningConfig,
     seed: int = 1,
@@ -196,7 +196,7 @@ class CountedText:
     counter: MetricReferences
 
     @classmethod
-    def read(cls, text: Text, metric: MetricChoice) -> CountedText:
+    def read(cls, text: ParallelText, metric: MetricChoice) -> CountedText:
         """Read the references of a text."""
         references = References.read(text.references, text.source)
         return cls(text.source, references, metric.references(text.references, text.source))

@@ -62,7 +62,7 @@ class BleuMetric(Metric):
 
     def along(self, statistics: Counts, firsts: Rows, losers: Rows, winners: Rows) -> Values:
         """Log BLEU (0 to 1) in each interval of a line; -infinity where some order has no match."""
-        from tuning.metrics.ngram_counts import fill_bleu
+        from tuning.metrics.matched_ngrams import fill_bleu
 
         products, brevity = np.empty(len(losers) + 1), np.empty(len(losers) + 1)
         fill_bleu(statistics, firsts, losers, winners, products, brevity)
@@ -114,7 +114,7 @@ class References(MetricReferences):
         Returns:
             *Shape:* (n_hypotheses, 9).
         """
-        from tuning.metrics.ngram_counts import COMPILING, count_words
+        from tuning.metrics.matched_ngrams import COMPILING, count_words
 
         pairs = list(hypotheses)
         words, offsets = self._numbers.encode(text for _, text in pairs)

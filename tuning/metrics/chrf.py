@@ -62,7 +62,7 @@ class ChrfReferences(MetricReferences):
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 18)."""
-        from tuning.metrics.ngram_counts import COMPILING, count_characters
+        from tuning.metrics.matched_ngrams import COMPILING, count_characters
 
         pairs = list(hypotheses)
         rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)

@@ -19,7 +19,7 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.cli import main
 from tuning.compare import scan as scan_module
 from tuning.compare.scan import Scan, ScanConfig, scan
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import TuningRun, save_run
 from tuning.metrics.bleu import References, bleu
 
@@ -108,7 +108,9 @@ def scanned(
     folder: Path, feature: str, config: ScanConfig = CONFIG, out: str = "scan", resume: bool = False
 ) -> Scan:
     texts = folder / "source", [folder / "reference"]
-    return scan(folder / "moses.ini", feature, Text(*texts), folder / out, config, resume=resume)
+    return scan(
+        folder / "moses.ini", feature, ParallelText(*texts), folder / out, config, resume=resume
+    )
 
 
 def test_a_column_that_helps_shows_its_gain_at_equal_length(
@@ -130,7 +132,7 @@ def test_a_column_of_noise_gains_nothing(listed: ListedDecoder, tmp_path: Path) 
     config = replace(CONFIG, grid=(-0.4, -0.1, 0.1, 0.4))
     texts = tmp_path / "source", [tmp_path / "reference"]
     ini, out = tmp_path / "moses.ini", tmp_path / "scan"
-    found = scan(ini, "Pair0_1", Text(*texts), out, config, init_weights=weights)
+    found = scan(ini, "Pair0_1", ParallelText(*texts), out, config, init_weights=weights)
     changed = [point for point in found.points if point.weight]
     assert all(point.equal.delta < 2 * point.equal.error for point in changed)
     assert all(point.equal.delta < 0 for point in (changed[0], changed[-1]))
@@ -267,7 +269,7 @@ def test_another_scan_is_not_mixed_in(listed: ListedDecoder, tmp_path: Path) -> 
     scanned(tmp_path, "Known0")
     texts = tmp_path / "source", [tmp_path / "reference"]
     with pytest.raises(ConfigError, match="--resume"):
-        scan(tmp_path / "moses.ini", "Known0", Text(*texts), tmp_path / "scan", CONFIG)
+        scan(tmp_path / "moses.ini", "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
     with pytest.raises(ConfigError, match="other columns"):
         scanned(tmp_path, "Noise0", resume=True)
 
@@ -312,7 +314,7 @@ def saved_run(folder: Path, command: str = "") -> Path:
 
 def test_a_run_brings_its_weights(listed: ListedDecoder, tmp_path: Path) -> None:
     texts = tmp_path / "source", [tmp_path / "reference"]
-    found = scan(saved_run(tmp_path), "Known0", Text(*texts), tmp_path / "scan", CONFIG)
+    found = scan(saved_run(tmp_path), "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
     assert found.own_weight == 0.3
     assert found.points[2].plain == scanned(tmp_path, "Known0", out="other").points[2].plain
 
@@ -322,12 +324,12 @@ def test_what_does_not_go_with_a_run_is_refused(listed: ListedDecoder, tmp_path:
     texts = tmp_path / "source", [tmp_path / "reference"]
     weights = tmp_path / "run" / "weights.json"
     with pytest.raises(ConfigError, match="has its weights"):
-        scan(run, "Known0", Text(*texts), tmp_path / "scan", CONFIG, init_weights=weights)
+        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG, init_weights=weights)
     with pytest.raises(ConfigError, match="has its search"):
         other = replace(CONFIG, decoder=DecoderConfig(stack_size=5))
-        scan(run, "Known0", Text(*texts), tmp_path / "scan", other)
+        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", other)
     with pytest.raises(ConfigError, match="CSLM0 of this run comes from the command 'serve x'"):
-        scan(run, "Known0", Text(*texts), tmp_path / "scan", CONFIG)
+        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
     assert not (tmp_path / "scan").exists()
 
 

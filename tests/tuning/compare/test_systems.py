@@ -27,7 +27,7 @@ from tuning.compare.comparison import ResultRow, read_comparison
 from tuning.compare.sentence_facts import TextContext
 from tuning.compare.systems import CompareConfig, compare
 from tuning.compare.translations import translate_all, translate_runs
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import LIMIT, Iteration, TuningRun, load_run, save_run
 from tuning.loop.tuning_loop import TunedSystem, tune
@@ -214,7 +214,7 @@ def test_a_reference_of_another_length_stops_before_anything_is_decoded(
     with pytest.raises(InputError, match=message + "test has"):
         compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
     with pytest.raises(InputError, match=message + "source has"):
-        text = Text(system["source"], [longer])
+        text = ParallelText(system["source"], [longer])
         tune(TunedSystem(system["moses.ini"]), text, tmp_path / "other", system.config)
     assert system.decoder.calls == n_calls
 

@@ -21,7 +21,7 @@ from moses_bridge.formats.sparse_weights import sparse_weights
 from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
-from tuning.loop.fingerprints import Text
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import load_run
 from tuning.loop.settings import TuningConfig
@@ -53,7 +53,7 @@ def test_a_run_may_be_tuned_for_another_metric(
     config = replace(CONFIG, metric=metric)
     found = tune(
         TunedSystem(system["moses.ini"]),
-        Text(system["source"], [system["reference"]]),
+        ParallelText(system["source"], [system["reference"]]),
         tmp_path / "run",
         config,
     )
@@ -103,12 +103,12 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
     texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
-    run = tune(TunedSystem(system["moses.ini"]), Text(*texts), out, system.config)
+    run = tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
     assert run.seed == 1
     outputs = [f"iter{number:02}.out" for number in range(1, len(run.iterations) + 1)]
     assert sorted(path.name for path in out.glob("*.out")) == outputs
     with pytest.raises(ConfigError, match="--resume"):
-        tune(TunedSystem(system["moses.ini"]), Text(*texts), out, system.config)
+        tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
 
 
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Pat
     first = system.run(tmp_path / "first")
     again = tune(
         TunedSystem(system["moses.ini"], init_weights=tmp_path / "first" / "weights.json"),
-        Text(system["source"], [system["reference"]]),
+        ParallelText(system["source"], [system["reference"]]),
         tmp_path / "second",
         system.config,
     )
@@ -136,7 +136,7 @@ def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: P
         texts = (system["source"], [system["reference"]])
         tune(
             TunedSystem(system["moses.ini"], features),
-            Text(*texts),
+            ParallelText(*texts),
             tmp_path / "run",
             system.config,
         )
@@ -160,7 +160,11 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
         config = replace(system.config, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
         return tune(
-            TunedSystem(system["moses.ini"]), Text(*texts), tmp_path / "run", config, resume=True
+            TunedSystem(system["moses.ini"]),
+            ParallelText(*texts),
+            tmp_path / "run",
+            config,
+            resume=True,
         )
 
     result = tuned("serve one")
@@ -183,7 +187,9 @@ def test_several_neural_models_start_where_they_are_told(
         config = replace(system.config, decoder=decoder, neural_weight=weight)
         texts = (system["source"], [system["reference"]])
         out = tmp_path / "-".join(names)
-        run = tune(TunedSystem(system["moses.ini"], init_weights=init), Text(*texts), out, config)
+        run = tune(
+            TunedSystem(system["moses.ini"], init_weights=init), ParallelText(*texts), out, config
+        )
         assert run.commands() == {name: f"serve {name.lower()}" for name in names}
         assert load_run(out).commands() == run.commands()
         return run.iterations[0].weights
@@ -586,7 +592,7 @@ def test_a_retrained_model_behind_a_command_is_another_run(
         features = [feature]
         return tune(
             TunedSystem(system["moses.ini"], features),
-            Text(*texts),
+            ParallelText(*texts),
             tmp_path / "run",
             system.config,
             resume=True,

@@ -21,7 +21,7 @@ from tuning.metrics.bleu import (
     mean_precision,
     precisions,
 )
-from tuning.metrics.ngram_counts import closest_length
+from tuning.metrics.matched_ngrams import closest_length
 
 SENTENCE = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(
     lambda words: " ".join(words).encode()

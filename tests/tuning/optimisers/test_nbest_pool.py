@@ -9,7 +9,6 @@ import pytest
 from moses_bridge.base.errors import InputError
 from tuning.metrics.bleu import References
 from tuning.optimisers.moses_files import read_moses_pool
-from tuning.optimisers.nbest_lists import read_pool
 from tuning.optimisers.nbest_pool import (
     NBestPool,
     column_names,
@@ -17,6 +16,7 @@ from tuning.optimisers.nbest_pool import (
     make_pool,
     merge_pools,
 )
+from tuning.optimisers.pool_reader import read_pool
 
 GOOD = b"0 ||| a b  ||| D0= -1 LM0= -2.5 -3 ||| -1.5\n"
 NAMES = ("D0_0", "LM0_0", "LM0_1")

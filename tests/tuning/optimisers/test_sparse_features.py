@@ -12,7 +12,6 @@ from moses_bridge.formats.tuning_data import read_features, write_features
 from tuning.metrics.bleu import References
 from tuning.optimisers.contract import OptimizerConfig
 from tuning.optimisers.moses_files import read_moses_pool, read_start
-from tuning.optimisers.nbest_lists import read_pool
 from tuning.optimisers.nbest_pool import (
     MAX_FEATURES,
     NBestPool,
@@ -20,6 +19,7 @@ from tuning.optimisers.nbest_pool import (
     merge_pools,
     with_sparse,
 )
+from tuning.optimisers.pool_reader import read_pool
 from tuning.optimisers.pro import optimize_pro
 
 NBEST = b"""\
