@@ -22,7 +22,7 @@ import numpy as np
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json
-from tuning.compare.pooling import fixed_effect
+from tuning.compare.gains import fixed_effect
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+
 from moses_bridge.base.config_text import Setting, settings_of, toml_value
 from moses_bridge.builtin.build import BuildConfig
 from moses_bridge.corpus.corpus_config import CorpusConfig
@@ -15,12 +17,10 @@ from moses_bridge.corpus.selection import SelectConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
-from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
 from rescorer.training.loop_config import LoopConfig
-from tuning.compare.scan.weight_scan import ScanConfig
+from tuning.compare.scan import ScanConfig
 from tuning.compare.systems import CompareConfig
-from tuning.loop.rerank_config import RerankConfig
-from tuning.loop.tuning_loop import TuningConfig
+from tuning.loop.settings import RerankConfig, TuningConfig
 from tuning.optimisers.contract import OptimizerConfig
 
 PAGE = Path(__file__).with_name("settings.md")

@@ -69,28 +69,24 @@ def tune(
     from pathlib import Path
 
     from moses_bridge.base.config import from_mapping
-    from tuning.loop.nbest_choice import NBestFeature
-    from tuning.loop.tuning_loop import TuningConfig, Workers
+    from tuning.loop.fingerprints import ParallelText
+    from tuning.loop.list_features import NBestFeature
+    from tuning.loop.settings import TuningConfig
+    from tuning.loop.tuning_loop import TunedSystem, Workers
     from tuning.loop.tuning_loop import tune as run_tuning
     from tuning.report.results import Tuned
 
     config = from_mapping(TuningConfig, settings or {}, "settings")
     features = [NBestFeature.parse(text) for text in nbest_features]
     start = None if init_weights is None else Path(init_weights)
-    directory = Path(out)
-    run = run_tuning(
-        Path(ini),
-        Path(source),
-        _paths(references),
-        directory,
-        config,
-        seed,
-        Workers(jobs),
-        resume,
-        features,
-        start,
+    system, text = (
+        TunedSystem(Path(ini), features, start),
+        ParallelText(Path(source), _paths(references)),
     )
-    return Tuned(directory, run)
+    directory = Path(out)
+    return Tuned(
+        directory, run_tuning(system, text, directory, config, seed, Workers(jobs), resume)
+    )
 
 
 @extra_named("report")
@@ -125,6 +121,7 @@ def compare_systems(
     from pathlib import Path
 
     from moses_bridge.base.config import from_mapping
+    from tuning.compare.sentence_facts import TextContext
     from tuning.compare.systems import CompareConfig, compare
     from tuning.report.results import Compared
 
@@ -134,7 +131,8 @@ def compare_systems(
     named = {name: _paths(runs) for name, runs in systems.items()}
     texts = (Path(source), _paths(references))
     documents = None if groups is None else Path(groups)
-    return Compared(compare(named, *texts, config, jobs, _paths(training), documents))
+    context = TextContext(_paths(training), groups=documents)
+    return Compared(compare(named, *texts, config, jobs, context))
 
 
 @extra_named("report")

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tuning.compare.significance import SystemOutputs, compare_outputs
-from tuning.pools.bleu_stats import bleu
+from tuning.compare.significance import compare_outputs
+from tuning.compare.system_outputs import SystemOutputs
+from tuning.metrics.bleu import bleu
 
 N_SENTENCES, N_RUNS, N_COMPARISONS = 2000, 3, 1000
 QUALITY = 0.75  # the share of n-grams that continue a right one

@@ -19,12 +19,15 @@ import numpy as np
 
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
-from tuning.compare.significance import SystemOutputs, compare_outputs
+from tuning.compare.significance import compare_outputs
+from tuning.compare.system_outputs import SystemOutputs
 from tuning.compare.translations import translate_all
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import load_run
-from tuning.loop.tuning_loop import TuningConfig, tune
+from tuning.loop.settings import TuningConfig
+from tuning.loop.tuning_loop import TunedSystem, tune
+from tuning.metrics.bleu import References, Statistics
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
-from tuning.pools.bleu_stats import References, Statistics
 
 N_DEV, N_TEST = 200, 400
 N_TUNINGS = 8
@@ -67,7 +70,8 @@ def main(ini: Path, start: Path, dev: Path, test: Path, target: str, out: Path) 
         for seed in range(1, N_TUNINGS + 1):
             run = out / f"noise{column}-{seed}"
             texts = dev, [dev.with_suffix(f".{target}")]
-            tune(own_ini, *texts, run, CONFIG, seed, resume=True, init_weights=start)
+            system = TunedSystem(own_ini, init_weights=start)
+            tune(system, ParallelText(*texts), run, CONFIG, seed, resume=True)
             translated = translate_all({run: load_run(run)}, test, jobs=1)
             outputs[column, seed] = references.output_statistics(translated[run])
     kinds = {

@@ -21,11 +21,12 @@ from results import Result, write_results
 
 from moses_bridge.base.programs import find_program
 from moses_bridge.base.textio import write_lines
+from tuning.metrics.bleu import References
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.mert import optimize_mert
-from tuning.pools.bleu_stats import References
-from tuning.pools.moses_pool import read_moses_pool, read_start
-from tuning.pools.nbest_pool import NBestPool, read_pool
+from tuning.optimisers.moses_files import read_moses_pool, read_start
+from tuning.optimisers.nbest_pool import NBestPool
+from tuning.optimisers.pool_reader import read_pool
 
 THREADS = 2
 UNIT = "processor s"

@@ -17,6 +17,7 @@ from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.steps import read_steps
+from moses_bridge.formats.moses_ini import read_ini
 from rescorer.contract.trained_model import TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model
@@ -28,21 +29,19 @@ from rescorer.training.log import LogRecord, TrainingLog
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from tests.fuzz.conftest import in_time
-from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
-from tuning.loop.iteration_files import read_optimised
-from tuning.loop.nbest_choice import NBestFeature
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary, read_comparison
+from tuning.loop.fingerprints import check_unchanged, fingerprint_ini
+from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import (
     Iteration,
     TuningRun,
-    check_unchanged,
     claim,
-    fingerprint_ini,
     load_run,
+    read_optimised,
     save_run,
 )
-from tuning.loop.tuning_loop import TuningConfig
+from tuning.loop.settings import TuningConfig
 from tuning.report.page.learning_curve import read_learning_curve
-from tuning.report.table_file import read_comparison
 
 WEIGHTS = {"Distortion0": [0.5], "LM0": [0.25]}
 INI = "[feature]\nDistortion\nKENLM name=LM0 path=lm order=3\n[weight]\nDistortion0= 1\nLM0= 1\n"
@@ -124,7 +123,7 @@ def make_model(folder: Path) -> tuple[Path, Callable[[], object]]:
 def make_run(folder: Path) -> tuple[Path, Callable[[], object]]:
     (folder / "moses.ini").write_text(INI)
     (folder / "lm").write_bytes(b"")
-    hashes = fingerprint_ini(folder / "moses.ini")
+    hashes = fingerprint_ini(read_ini(folder / "moses.ini"))
     iterations = [Iteration(WEIGHTS, 20.0, 1.0, 30.0, 21.0, [20.5], ["LM0_0"], [])] * 2
     run = TuningRun(str(folder / "moses.ini"), WEIGHTS, 20.0, 1, 100, {"stack_size": 5})
     run.decoder["neural_lm"] = ["A0=serve a"]

@@ -37,9 +37,9 @@ from rescorer.contract.choices import (
     Side,
     TextCase,
 )
+from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
-from tuning.pools.metric_name import MbrMetricName, MetricName
-from tuning.report.choices import OutputFormat as ReportFormat
+from tuning.report.forms import OutputFormat as ReportFormat
 
 GROUPS = {
     "moses-bridge": moses_bridge.cli.main,

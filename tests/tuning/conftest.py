@@ -16,13 +16,16 @@ from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.compare import translations
-from tuning.loop import rerank_run, tuning_loop
+from tuning.loop import rerank as rerank_run
+from tuning.loop import tuning_loop
+from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import TuningRun
-from tuning.loop.tuning_loop import TuningConfig, tune
+from tuning.loop.settings import TuningConfig
+from tuning.loop.tuning_loop import TunedSystem, tune
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.moses_pool import read_moses_pool
-from tuning.pools.nbest_pool import NBestPool
+from tuning.optimisers.moses_files import read_moses_pool
+from tuning.optimisers.nbest_pool import NBestPool
 
 INI = """\
 [feature]
@@ -91,7 +94,9 @@ class FixedSystem(dict[str, Path]):
     ) -> TuningRun:
         """Tune."""
         texts = self["source"], [self["reference"]]
-        return tune(self["moses.ini"], *texts, out, config, seed, resume=resume)
+        return tune(
+            TunedSystem(self["moses.ini"]), ParallelText(*texts), out, config, seed, resume=resume
+        )
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from moses_bridge.base.memory import loading
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
 from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
-from tuning.report.choices import OutputFormat
+from tuning.report.forms import OutputFormat
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
-    from tuning.compare.scan.weight_scan import ScanConfig
+    from tuning.compare.scan import ScanConfig
     from tuning.compare.systems import CompareConfig
 
 
@@ -165,6 +165,7 @@ def compare(
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
     with loading():
+        from tuning.compare.sentence_facts import TextContext
         from tuning.compare.systems import compare as compare_systems
         from tuning.compare.systems import digests
         from tuning.report.write import write_comparison, written_files
@@ -175,9 +176,8 @@ def compare(
     outputs = [path for paths in named.values() for path in paths if path.is_file()]
     refuse_overwriting(written_files(out, "table"), [*texts, *outputs])
     settings = _compare_settings(config, target_language, control, run_commands)
-    comparison = compare_systems(
-        named, source, references, settings, jobs, training, groups, training_targets
-    )
+    context = TextContext(training, training_targets, groups)
+    comparison = compare_systems(named, source, references, settings, jobs, context)
     made = provenance(sys.argv, digests(named, texts))
     click.echo(write_comparison(replace(comparison, made=made), out), nl=False)
 
@@ -215,7 +215,7 @@ def pool(comparisons: tuple[str, ...], system: str, out: Path) -> None:
 
     Example: tuning pool 5000=a/table.json 60000=b/table.json de=c/table.json --system +RNN --out pooled
     """
-    from tuning.compare.pooling import pool as pool_gains
+    from tuning.compare.gains import pool as pool_gains
     from tuning.report.write import write_pooled, written_files
 
     tables = _read_tables(comparisons, written_files(out, "pool"))
@@ -230,7 +230,7 @@ def _scan_settings(
     run_commands: bool,
 ) -> ScanConfig:
     """The settings of `tuning scan`."""
-    from tuning.compare.scan.weight_scan import ScanConfig
+    from tuning.compare.scan import ScanConfig
 
     options = {
         "grid": None if grid is None else _numbers(grid),
@@ -293,13 +293,14 @@ def scan(
     Example: tuning scan rnn/moses.ini --weights run1/weights.json --column TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
     """
-    from tuning.compare.scan.weight_scan import scan as scan_weights
+    from tuning.compare.scan import scan as scan_weights
+    from tuning.loop.fingerprints import ParallelText
     from tuning.report.write import write_scan, written_files
 
     refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)
-    texts = (source, references, out)
-    found = scan_weights(system, column, *texts, settings, jobs, resume, weights)
+    text = ParallelText(source, references)
+    found = scan_weights(system, column, text, out, settings, jobs, resume, weights)
     click.echo(write_scan(found, out), nl=False)
 
 
@@ -324,7 +325,7 @@ def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: in
 
 def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comparison]:
     """The comparisons in files given as NAME=TABLE, none of which is to be written."""
-    from tuning.report.table_file import read_comparison
+    from tuning.compare.comparison import read_comparison
 
     named = _named(tables, "NAME=TABLE", "the table {} is given twice")
     paths = {name: Path(path) for name, path in named.items()}

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from moses_bridge.base.command import INPUT_FILE, choice_of
+from tuning.metrics.by_name import MetricName
 from tuning.optimisers.by_name import OptimizerName
-from tuning.pools.metric_name import MetricName
 
 SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(

@@ -21,7 +21,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 
     Example: tuning plot run1 run2 run3 --out tuning.svg
     """
-    from tuning.report.plot import plot_runs
+    from tuning.report.pictures import plot_runs
 
     plot_runs(runs, out)
 

@@ -40,15 +40,14 @@ from tuning.cli.options import (
     SOURCE,
     run_commands_option,
 )
+from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
-from tuning.pools.metric_name import MbrMetricName, MetricName
 
 if TYPE_CHECKING:
-    from tuning.loop.rerank_config import RerankConfig
-    from tuning.loop.rerank_lists import ListedText, Reranked
-    from tuning.loop.tuning_loop import TuningConfig
+    from tuning.loop.rerank import ListedText, Reranked
+    from tuning.loop.settings import RerankConfig, TuningConfig
+    from tuning.metrics.by_name import MetricChoice
     from tuning.optimisers.contract import OptimizerConfig
-    from tuning.pools.metric_by_name import MetricChoice
 
 
 def _tuning_settings(
@@ -62,7 +61,7 @@ def _tuning_settings(
     left_out: tuple[str, ...],
 ) -> TuningConfig:
     """The settings of `tuning tune`."""
-    from tuning.loop.tuning_loop import TuningConfig
+    from tuning.loop.settings import TuningConfig
 
     options = {
         "optimizer": optimizer,
@@ -156,8 +155,9 @@ def tune(
     with loading():
         from moses_bridge.base.cluster import open_cluster
         from moses_bridge.base.steps import LOG_NAME, recorded_step
-        from tuning.loop.nbest_choice import NBestFeature
-        from tuning.loop.tuning_loop import Workers
+        from tuning.loop.fingerprints import ParallelText
+        from tuning.loop.list_features import NBestFeature
+        from tuning.loop.tuning_loop import TunedSystem, Workers
         from tuning.loop.tuning_loop import tune as run_tuning
 
     check_workers(address, workers)
@@ -168,18 +168,9 @@ def tune(
         stack.enter_context(recorded_step(out / LOG_NAME, str(out), command_line()))
         connected = None if address is None else open_cluster(address, workers, "CPU")
         cluster = None if connected is None else stack.enter_context(connected)
-        run = run_tuning(
-            ini,
-            source,
-            references,
-            out,
-            settings,
-            seed,
-            Workers(jobs, cluster),
-            resume,
-            [NBestFeature.parse(text) for text in nbest_features],
-            init_weights,
-        )
+        features = [NBestFeature.parse(text) for text in nbest_features]
+        system, text = TunedSystem(ini, features, init_weights), ParallelText(source, references)
+        run = run_tuning(system, text, out, settings, seed, Workers(jobs, cluster), resume)
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 
@@ -196,7 +187,7 @@ def _rerank_settings(
     mbr_command: str | None,
 ) -> RerankConfig:
     """The settings of `tuning rerank`."""
-    from tuning.loop.rerank_config import RerankConfig
+    from tuning.loop.settings import RerankConfig
 
     options = {
         "optimizer": optimizer,
@@ -327,9 +318,9 @@ def rerank(
     --test-source test.en --test-reference test.fr --model NN0=rnn --out reranked
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
-    from tuning.loop.nbest_choice import NBestFeature, feature_of_model
-    from tuning.loop.rerank_lists import ListedText, rerank_lists
-    from tuning.loop.rerank_run import rerank_run
+    from tuning.loop.fingerprints import ParallelText
+    from tuning.loop.list_features import NBestFeature, feature_of_model
+    from tuning.loop.rerank import ListedText, rerank_lists, rerank_run
 
     of_lists: dict[str, object] = {
         "--list": dev_list,
@@ -363,8 +354,8 @@ def rerank(
     features += [feature_of_model(text) for text in models]
     if run is not None:
         with recorded_step(out / LOG_NAME, str(out), command_line()):
-            texts = (source, references, out)
-            reranked = rerank_run(run, *texts, settings, seed, jobs, resume, features)
+            text = ParallelText(source, references)
+            reranked = rerank_run(run, text, out, settings, seed, jobs, resume, features)
         click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
         return
     if dev_list is None:
@@ -398,17 +389,17 @@ def _print_comparison(
     metric: MetricChoice,
 ) -> None:
     """Compare the chosen test translations, as `tuning compare` does; write the table and print it."""
+    from tuning.compare.sentence_facts import TextContext
     from tuning.compare.systems import CompareConfig, compare, digests
-    from tuning.loop.rerank_lists import FIRST, RERANKED
+    from tuning.loop.rerank import FIRST, RERANKED
     from tuning.report.write import write_comparison
 
     outputs = reranked.outputs(out)
     control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
     settings = CompareConfig(target_language=target_language, control=control)
     metrics = [] if metric.name == "bleu" else [metric]
-    comparison = compare(
-        outputs, test.source, test.references, settings, jobs, groups=groups, metrics=metrics
-    )
+    context = TextContext(groups=groups)
+    comparison = compare(outputs, test.source, test.references, settings, jobs, context, metrics)
     made = provenance(sys.argv, digests(outputs, [test.source, *test.references]))
     tuned_for = "" if reranked.metric == "bleu" else reranked.metric
     rows = [

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import read_json, record_of
 from moses_bridge.base.provenance import Provenance
+
+TABLE = "a table.json of tuning compare"
 
 
 @dataclass(frozen=True)
@@ -227,3 +232,15 @@ class Comparison:
     near_copies: dict[str, float] | None = None
     n_far: int = 0
     ngrams: NgramContrast | None = None
+
+
+def read_comparison(path: Path) -> Comparison:
+    """The comparison in a table.json written by `tuning compare`.
+
+    Raises:
+        InputError: the file is missing or is no such table.
+    """
+    value = read_json(path)
+    if isinstance(value, dict) and "rows" not in value:
+        raise InputError(path, None, "no key 'rows'", TABLE)
+    return record_of(Comparison, value, path, TABLE)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
 from moses_bridge.base.errors import ConfigError
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.compare.significance import holm
@@ -105,3 +109,157 @@ def _corrected(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
         None if each is None else replace(each, corrected_p_value=next(corrected))
         for each in contrasts
     ]
+
+
+LEVEL = 0.05  # of the intervals
+FEWEST_TABLES = 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of several gains.
+
+    Attributes:
+        delta: in BLEU.
+        standard_error: of the delta.
+        interval: ends of its 95% interval.
+        p_value: how often a mean would be at least as far from 0 if there were no gain.
+    """
+
+    delta: float
+    standard_error: float
+    interval: tuple[float, float]
+    p_value: float
+
+
+@dataclass(frozen=True)
+class PooledGain:
+    """The gain in one of the tables.
+
+    Attributes:
+        table: its name.
+        delta: test BLEU of the system minus that of the table's first system.
+        standard_error: of the delta, over texts and runs.
+        fixed_weight: its share in the mean of fixed effects, 0 to 1.
+        random_weight: the same in that of random effects.
+        n_networks: networks behind the system's row.
+    """
+
+    table: str
+    delta: float
+    standard_error: float
+    fixed_weight: float
+    random_weight: float
+    n_networks: int
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The gains of a system in several tables, as one estimate.
+
+    Attributes:
+        system: its name in each table.
+        rows: one a table, in the order given.
+        fixed: the mean with weights of inverse variances: one gain for all tables.
+        random: the mean where each table has a gain of its own around it.
+        q: Cochran's Q, the weighted sum of squares about the fixed mean.
+        q_degrees_of_freedom: number of tables - 1.
+        q_p_value: how often Q would be as large if all tables had one gain.
+        i_squared: share of the variance between the gains that their errors do not explain, 0 to 1.
+        tau_squared: variance of the tables' own gains, in BLEU^2.
+    """
+
+    system: str
+    rows: list[PooledGain]
+    fixed: Estimate
+    random: Estimate
+    q: float
+    q_degrees_of_freedom: int
+    q_p_value: float
+    i_squared: float
+    tau_squared: float
+
+
+def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
+    """Pool the gains of a system over the first system of each table (DerSimonian & Laird 1986).
+
+    Q and its p-value are those of Cochran (1954), I^2 that of Higgins & Thompson (2002). The tables are taken
+    to be independent: test text, runs or networks that they share make the intervals too narrow.
+
+    Args:
+        comparisons: two or more, by the name of the table.
+        system: a name found in each table, but not the first system's.
+
+    Raises:
+        ConfigError: there is one table, a table has no such system, or no standard error above 0 for it.
+    """
+    if len(comparisons) < FEWEST_TABLES:
+        raise ConfigError(f"found {len(comparisons)} table, expected two or more to pool")
+    rows = {name: row_of(table, system, name) for name, table in comparisons.items()}
+    gains = {name: _gain(row.against_baseline, system, name) for name, row in rows.items()}
+    deltas = np.array([delta for delta, _ in gains.values()])
+    errors = np.array([error for _, error in gains.values()])
+    variances, weights = errors**2, errors**-2
+    fixed, q = fixed_effect(deltas, errors)
+    freedom = len(deltas) - 1
+    scale = weights.sum() - weights @ weights / weights.sum()
+    tau_squared = max(0.0, (q - freedom) / float(scale))
+    random_weights = 1 / (variances + tau_squared)
+    return Pooled(
+        system=system,
+        rows=[
+            PooledGain(name, delta, error, float(own), float(random), rows[name].n_networks)
+            for (name, (delta, error)), own, random in zip(
+                gains.items(),
+                weights / weights.sum(),
+                random_weights / random_weights.sum(),
+                strict=True,
+            )
+        ],
+        fixed=fixed,
+        random=_estimate(deltas, random_weights),
+        q=q,
+        q_degrees_of_freedom=freedom,
+        q_p_value=float(chi2.sf(q, freedom)),
+        i_squared=max(0.0, 1 - freedom / q) if q else 0.0,
+        tau_squared=tau_squared,
+    )
+
+
+def fixed_effect(
+    deltas: NDArray[np.float64], errors: NDArray[np.float64]
+) -> tuple[Estimate, float]:
+    """The mean of gains, each weighted by its inverse variance, and Cochran's Q (1954) of them.
+
+    Args:
+        deltas: gains, *Shape:* (n,).
+        errors: their standard errors, above 0, *Shape:* (n,).
+    """
+    weights = errors**-2
+    mean = _estimate(deltas, weights)
+    return mean, float(weights @ (deltas - mean.delta) ** 2)
+
+
+def _gain(contrast: Contrast | None, system: str, table: str) -> tuple[float, float]:
+    """The gain and its standard error."""
+    error = None if contrast is None else contrast.standard_error
+    if contrast is None or error is None:
+        raise ConfigError(
+            f"the table {table} has no standard error for {system}: an earlier version wrote it; "
+            "run `tuning compare` again"
+        )
+    if error <= 0:
+        raise ConfigError(
+            f"the table {table}: found a standard error of {error:g} for {system}, expected one above 0; "
+            "leave the table out"
+        )
+    return contrast.delta, error
+
+
+def _estimate(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
+    mean = float(weights @ deltas / weights.sum())
+    error = float(1 / np.sqrt(weights.sum()))
+    reach = float(norm.isf(LEVEL / 2)) * error
+    return Estimate(
+        mean, error, (mean - reach, mean + reach), float(2 * norm.sf(abs(mean) / error))
+    )

@@ -8,13 +8,22 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sacrebleu.metrics.bleu import BLEU as SacreBleu
+from sacrebleu.metrics.chrf import CHRF as SacreChrf
+from sacrebleu.metrics.ter import TER as SacreTer
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacremoses import MosesDetokenizer
 
 from moses_bridge.base.errors import ConfigError
-from tuning.compare.detokenised import DetokenisedReferences, DetokenisedScores
-from tuning.compare.sentence_facts import read_documents
-from tuning.compare.significance import SystemOutputs, bootstrap_deviation
-from tuning.pools.bleu_stats import References, Statistics, bleu, length_ratio, precisions
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import read_lines
+from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation, read_documents
+from tuning.metrics.bleu import References, Statistics, bleu, length_ratio, precisions
+from tuning.metrics.by_name import MetricChoice, MetricName
+from tuning.metrics.chrf import CHRF, ChrfReferences
+from tuning.metrics.ter import TER, TerReferences
 
+COUNTED = frozenset({"bleu", "column"})  # BLEU has columns of its own; a column has no numbers here
 AVERAGED = ("bleu", "bootstrap_sd", "length_ratio", "detokenised_bleu", "chrf", "ter")
 
 
@@ -169,3 +178,124 @@ def _of_system(name: str, files: Sequence[Path], outputs: list[OutputScores]) ->
         else {},
         outputs=outputs,
     )
+
+
+Line = tuple[int, str]  # the number of a sentence and its translation
+
+
+@dataclass(frozen=True)
+class DetokenisedScores:
+    """Scores of detokenised text, 0 to 100 (TER may be more; less of it is better)."""
+
+    bleu: float
+    chrf: float
+    ter: float
+
+
+class DetokenisedReferences:
+    """References, compared with outputs after both are detokenised.
+
+    Args:
+        references: one tokenised text each.
+        target: language of the detokenizer.
+    """
+
+    def __init__(self, references: Sequence[Path], target: str) -> None:
+        self._detokenizer = MosesDetokenizer(lang=target)
+        self._tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacreBLEU leaves it so
+        self._detokenised: dict[bytes, str] = {}
+        sentences = list(zip(*map(self._read, references), strict=True))
+        self._n_references = len(references)
+        self._n_sentences = len(sentences)
+        encoded = [[text.encode() for text in texts] for texts in sentences]
+        self._bleu = References([[*map(self._tokens, texts)] for texts in sentences])
+        self._chrf, self._ter = ChrfReferences(encoded), TerReferences(encoded)
+
+    def scores(self, outputs: Sequence[Path]) -> list[DetokenisedScores]:
+        """Scores of each output, tokenised and with as many lines as the references."""
+        rows: dict[Line, int] = {}
+        texts = [
+            [rows.setdefault(line, len(rows)) for line in self._lines(path)]
+            for path in track(outputs, "detokenise", len(outputs), "texts")
+        ]
+        plain = [(number, text.encode()) for number, text in rows]
+        bleu = self._bleu.statistics((number, self._tokens(text)) for number, text in rows)
+        chrf = self._chrf.statistics(plain)
+        ter = self._ter.statistics(track(plain, "TER", len(plain), "sentences"))
+        return [
+            DetokenisedScores(
+                _bleu_of(bleu[text].sum(axis=0)),
+                float(CHRF.value(chrf[text].sum(axis=0))),
+                float(TER.value(ter[text].sum(axis=0))),
+            )
+            for text in texts
+        ]
+
+    @property
+    def signatures(self) -> list[str]:
+        """How BLEU, chrF and TER were counted."""
+        metrics = {"BLEU": SacreBleu(), "chrF": SacreChrf(), "TER": SacreTer()}
+        for metric in metrics.values():
+            metric.corpus_score([""], [[""]] * self._n_references)
+        return [f"{name}|detokenised|{metric.get_signature()}" for name, metric in metrics.items()]
+
+    def _lines(self, path: Path) -> list[Line]:
+        texts = self._read(path)
+        return [
+            (number, text) for number, text in zip(range(self._n_sentences), texts, strict=True)
+        ]
+
+    def _read(self, path: Path) -> list[str]:
+        return [*map(self._detokenise, read_lines(path))]
+
+    def _detokenise(self, line: bytes) -> str:
+        if line not in self._detokenised:
+            words = line.decode("utf-8", "replace").split(" ")
+            self._detokenised[line] = self._detokenizer.detokenize(words, unescape=True)
+        return self._detokenised[line]
+
+    def _tokens(self, text: str) -> bytes:
+        """The words that sacreBLEU counts for BLEU."""
+        return " ".join(self._tokenizer(text.rstrip()).split()).encode()
+
+
+def _bleu_of(sums: NDArray[np.int64]) -> float:
+    """BLEU of summed statistics, smoothed by sacreBLEU as it does by default."""
+    matches, totals = sums[0:-1:2].tolist(), sums[1:-1:2].tolist()
+    return SacreBleu.compute_bleu(
+        matches, totals, totals[0], int(sums[-1]), smooth_method="exp"
+    ).score
+
+
+def metrics_of_runs(names: Sequence[MetricName]) -> list[MetricChoice]:
+    """The metrics of tuned runs that can be counted on another text, in alphabetic order."""
+    return [MetricChoice(name) for name in sorted({*names} - COUNTED)]
+
+
+def tuned_metrics(
+    systems: Mapping[str, Sequence[Path]],
+    metrics: Sequence[MetricChoice],
+    references: Sequence[Path],
+    source: Path,
+) -> dict[str, dict[str, float]]:
+    """Each system by each of the metrics, as the mean over its outputs.
+
+    Args:
+        systems: the outputs of each.
+        metrics: what is counted.
+        references: one file each.
+        source: the translated text.
+
+    Raises:
+        InputError: an output has another number of lines than the references, or a metric's command wrote
+            something else than a number for each line.
+        ToolError: a metric's command failed.
+    """
+    found: dict[str, dict[str, float]] = {name: {} for name in systems}
+    for choice in metrics:
+        counter = choice.references(references, source)
+        for name, outputs in systems.items():
+            sums = [counter.output_statistics(path).sum(axis=0) for path in outputs]
+            values = [float(counter.metric.value(of_output)) for of_output in sums]
+            found[name][choice.name] = float(np.mean(values))
+    return found

@@ -13,8 +13,25 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.near_copies import FAR, near_shares, nearest_similarities
 from moses_bridge.base.textio import count_lines, read_lines
+from tuning.compare.system_outputs import FEWEST_UNITS, read_documents
 
-FEWEST_UNITS = 2  # sentences or documents; a variance needs them
+
+@dataclass(frozen=True)
+class TextContext:
+    """Files from which something is known of a test text, all tokenised as it is.
+
+    Attributes:
+        training: source sides of the training texts; what they have in common with the test text is stated,
+            and the systems are also compared on the sentences far from them.
+        training_targets: target sides of the training texts; the accuracy of words is counted by their
+            frequency in them, against the first reference.
+        groups: the name of each test sentence's document, one a line; documents instead of sentences are then
+            what another text would have others of.
+    """
+
+    training: Sequence[Path] = ()
+    training_targets: Sequence[Path] = ()
+    groups: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -75,28 +92,3 @@ def read_sentence_facts(
     return SentenceFacts(
         documents, near_shares(similarities), far if is_enough else None, int(far.sum())
     )
-
-
-def read_documents(path: Path, text: Path) -> NDArray[np.int64]:
-    """The number of each sentence's document, *Shape:* (n_sentences,).
-
-    Args:
-        path: the name of each sentence's document, one a line.
-        text: the sentences.
-
-    Raises:
-        InputError: there are other lines than in the text, an empty one, or one document alone.
-    """
-    names = list(read_lines(path))
-    n_lines = count_lines(text)
-    if len(names) != n_lines:
-        raise InputError(path, None, f"{len(names)} lines", f"{n_lines}, as {text} has")
-    if b"" in names:
-        raise InputError(path, names.index(b"") + 1, "an empty line", "the name of a document")
-    distinct = dict.fromkeys(names)
-    if len(distinct) < FEWEST_UNITS:
-        raise InputError(
-            path, None, "one document", "two or more", "Leave out --groups to compare by sentence"
-        )
-    numbers = {name: number for number, name in enumerate(distinct)}
-    return np.array([numbers[name] for name in names], np.int64)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,77 +16,13 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2, nct, t
 
-from tuning.pools.bleu_stats import Statistics, bleu
+from tuning.compare.system_outputs import SystemOutputs
+from tuning.metrics.bleu import bleu
 
 LEVEL = 0.05  # of a test; the usual one, and that of the intervals
 POWER = 0.8  # the share of cases meant by "is found" (Cohen 1988, section 2.4)
 CAUTION = 0.6  # 0.5 gives 7% for 6%, and power falls with it; measured by tests/bench/bench_false_positives.py
 LARGEST_SHIFT = 1e3  # in standard errors; above every possible result of the search for POWER
-
-
-@dataclass(frozen=True)
-class SystemOutputs:
-    """Outputs of one system on a text.
-
-    Attributes:
-        statistics: BLEU statistics of each run, *Shape:* (n_runs, n_sentences, 9).
-        groups: for each run the number of its network or noise column; runs of one group differ in
-            the tuning alone, *Shape:* (n_runs,).
-    """
-
-    statistics: NDArray[np.int32] | NDArray[np.int64]
-    groups: Sequence[int]
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """Weight of each run: equal over groups, and over the runs of a group, *Shape:* (n_runs,)."""
-        groups = np.asarray(self.groups)
-        _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-        return np.asarray(1.0 / (len(sizes) * sizes[places]))
-
-    def mean_bleu(self) -> float:
-        """BLEU (0 to 100), the mean over the groups of the means over their runs."""
-        return float(self.shares @ bleu(self.statistics.sum(axis=1)))
-
-    def group_means(self) -> NDArray[np.float64]:
-        """BLEU (0 to 100) of each group, the mean over its runs, *Shape:* (n_groups,)."""
-        scores, groups = bleu(self.statistics.sum(axis=1)), np.asarray(self.groups)
-        return np.array([scores[groups == name].mean() for name in np.unique(groups)])
-
-    def run_variance(self) -> tuple[float, int] | None:
-        """Variance of `mean_bleu` between tunings on this text, and its degrees of freedom.
-
-        With several groups it is the variance between their means, which includes that of the tunings.
-
-        Returns:
-            None with one run.
-        """
-        means = self.group_means()
-        scores = means if len(means) > 1 else bleu(self.statistics.sum(axis=1))
-        if len(scores) < 2:
-            return None
-        return float(scores.var(ddof=1)) / len(scores), len(scores) - 1
-
-    def on(self, chosen: NDArray[np.bool_]) -> SystemOutputs:
-        """The same outputs on some of the sentences, *Shape of chosen:* (n_sentences,)."""
-        return SystemOutputs(self.statistics[:, chosen], self.groups)
-
-    def by_document(self, documents: NDArray[np.int64]) -> SystemOutputs:
-        """The same outputs with documents in the place of sentences.
-
-        Args:
-            documents: number of each sentence's document, *Shape:* (n_sentences,).
-        """
-        names, places = np.unique(documents, return_inverse=True)
-        sums = np.zeros((len(self.groups), len(names), self.statistics.shape[2]), np.int64)
-        for run, statistics in zip(sums, self.statistics, strict=True):
-            np.add.at(run, places, statistics)
-        return SystemOutputs(sums, self.groups)
-
-    def left_out(self) -> NDArray[np.float64]:
-        """`mean_bleu` of the text without each sentence in turn, *Shape:* (n_sentences,)."""
-        sums = self.statistics.sum(axis=1, dtype=np.int64, keepdims=True)
-        return np.asarray(self.shares @ bleu(sums - self.statistics))
 
 
 @dataclass(frozen=True)
@@ -254,23 +189,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = highest
     return [float(value) for value in corrected]
-
-
-def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> float:
-    """Standard deviation of BLEU (0 to 100) over resampled test sets (Koehn 2004).
-
-    Args:
-        statistics: BLEU statistics of one output, *Shape:* (n_sentences, 9).
-        n_samples: number of test sets drawn with replacement.
-        seed: seed of the draws.
-    """
-    counts = _resampled(len(statistics), n_samples, seed)
-    return float(bleu(counts @ statistics).std(ddof=1))
-
-
-# Two are of one comparison: of the whole text, and of the sentences without a near copy in the training text.
-@lru_cache(maxsize=2)
-def _resampled(n_sentences: int, n_samples: int, seed: int) -> NDArray[np.int64]:
-    """How often each test set drawn with replacement has each sentence, *Shape:* (n_samples, n_sentences)."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), n_samples)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +21,26 @@ from tuning.compare.comparison import (
     NgramContrast,
     ResultRow,
     RunSummary,
+    WordAccuracy,
 )
-from tuning.compare.detokenised import DetokenisedReferences, DetokenisedScores
-from tuning.compare.matched_ngrams import contrast_ngrams
-from tuning.compare.sentence_facts import SentenceFacts, read_sentence_facts
-from tuning.compare.significance import (
-    SystemOutputs,
-    bootstrap_deviation,
-    compare_outputs,
-    holm,
+from tuning.compare.output_scores import (
+    DetokenisedReferences,
+    DetokenisedScores,
+    metrics_of_runs,
+    tuned_metrics,
 )
+from tuning.compare.sentence_facts import SentenceFacts, TextContext, read_sentence_facts
+from tuning.compare.significance import compare_outputs, holm
+from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation
 from tuning.compare.translations import output_path, refuse_new_commands, translate_all
-from tuning.compare.tuned_metrics import metrics_of_runs, tuned_metrics
-from tuning.compare.word_accuracy import count_words, word_accuracies
-from tuning.loop.run_directory import TuningRun, check_unchanged, file_hash, load_run
-from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
-from tuning.pools.metric_by_name import MetricChoice
+from tuning.compare.word_matches import contrast_ngrams, count_words, word_accuracies
+from tuning.loop.fingerprints import check_unchanged, file_hash
+from tuning.loop.run_directory import TuningRun, load_run
+from tuning.metrics.bleu import References, bleu, length_ratio, precisions
+from tuning.metrics.by_name import MetricChoice
+
+T = TypeVar("T")
+NO_CONTEXT = TextContext()
 
 
 @dataclass(frozen=True)
@@ -68,9 +73,7 @@ def compare(
     references: Sequence[Path],
     config: CompareConfig,
     jobs: int = 1,
-    training: Sequence[Path] = (),
-    groups: Path | None = None,
-    training_targets: Sequence[Path] = (),
+    context: TextContext = NO_CONTEXT,
     metrics: Sequence[MetricChoice] = (),
 ) -> Comparison:
     """Translate the test text with every run and compare the systems.
@@ -82,12 +85,7 @@ def compare(
         references: test references, tokenised as the output is.
         config: settings.
         jobs: processes of the decoder.
-        training: source sides of the training texts, tokenised; what they have in common with the test text is
-            stated, and the systems are also compared on the sentences far from them.
-        groups: the name of each test sentence's document, one a line; documents instead of sentences are then
-            what another text would have others of.
-        training_targets: target sides of the training texts, tokenised; the accuracy of words is counted by
-            their frequency in them, against the first reference.
+        context: files from which something is known of the test text.
         metrics: metrics that files of translations were chosen by; each row gets its value by them, and by
             those the runs were tuned for.
 
@@ -97,108 +95,137 @@ def compare(
             a system has a run twice or runs with weights of other features, the control is no
             system, or a command would have to be run without permission.
     """
+    inputs = _read(systems, source, references, config, jobs, context)
+    return _assembled(inputs, _measured(inputs, jobs, metrics))
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What is compared, read and checked; without frequencies of words their accuracy is not counted."""
+
+    systems: Mapping[str, Sequence[Path]]
+    runs: Mapping[Path, TuningRun]
+    source: Path
+    references: Sequence[Path]
+    config: CompareConfig
+    counted: References
+    facts: SentenceFacts
+    frequencies: Counter[bytes] | None
+
+    def by_system(self, values: Mapping[Path, T]) -> dict[str, list[T]]:
+        """The values of the runs and files of each system."""
+        return {name: [values[path] for path in paths] for name, paths in self.systems.items()}
+
+
+def _read(
+    systems: Mapping[str, Sequence[Path]],
+    source: Path,
+    references: Sequence[Path],
+    config: CompareConfig,
+    jobs: int,
+    context: TextContext,
+) -> _Inputs:
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
     paths = dict.fromkeys(path for members in systems.values() for path in members)
-    all_runs = {path: load_run(path) for path in paths if not path.is_file()}
+    runs = {path: load_run(path) for path in paths if not path.is_file()}
     if not config.run_commands:
-        refuse_new_commands(all_runs, source)
-    check_unchanged(all_runs)
+        refuse_new_commands(runs, source)
+    check_unchanged(runs)
     for system, members in systems.items():
-        _check_runs(system, members, all_runs)
-    reference = References.read(references, source)
-    if len(reference) < 2:
+        _check_runs(system, members, runs)
+    counted = References.read(references, source)
+    if len(counted) < 2:
         raise ConfigError(
             f"{source}: one sentence; how sure a difference is can be told from two on"
         )
-    facts = read_sentence_facts(source, training, groups, jobs)
-    frequencies = count_words(training_targets)
-    outputs = {path: path for path in paths if path not in all_runs}
-    statistics = {path: reference.output_statistics(path) for path in outputs}
-    outputs |= translate_all(all_runs, source, jobs, config.run_commands)
-    same = _same_outputs(outputs)
-    detokenised = DetokenisedReferences(references, config.target_language)
+    facts = read_sentence_facts(source, context.training, context.groups, jobs)
+    targets = context.training_targets
+    frequencies = count_words(targets) if targets else None
+    return _Inputs(systems, runs, source, references, config, counted, facts, frequencies)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The outputs of each system with their scores; of each path the others with the same output."""
+
+    outputs: dict[str, list[Path]]
+    statistics: dict[str, SystemOutputs]
+    detokenised: dict[str, list[DetokenisedScores]]
+    signatures: list[str]
+    metrics: dict[str, dict[str, float]]
+    same: dict[Path, list[str]]
+
+
+def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _Measured:
+    """Translate what is not translated yet, and measure all outputs."""
+    runs, config = inputs.runs, inputs.config
+    paths = dict.fromkeys(path for members in inputs.systems.values() for path in members)
+    files = {path: path for path in paths if path not in runs}
+    statistics = {path: inputs.counted.output_statistics(path) for path in files}
+    outputs = files | translate_all(runs, inputs.source, jobs, config.run_commands)
+    detokenised = DetokenisedReferences(inputs.references, config.target_language)
     scores = detokenised.scores([outputs[path] for path in paths])
-    scores_of = dict(zip(paths, scores, strict=True))
-    statistics |= {path: reference.output_statistics(outputs[path]) for path in all_runs}
-    of_systems = {
-        system: SystemOutputs(
-            np.array([statistics[path] for path in members]),
-            _networks([all_runs.get(path) for path in members]),
-        )
-        for system, members in systems.items()
-    }
-    against_baseline = _contrasts(of_systems, next(iter(systems)), facts.documents)
-    against_control = _contrasts(of_systems, config.control, facts.documents)
-    far = _far_scores(of_systems, facts, config)
-    by_metrics = tuned_metrics(
-        {name: [outputs[path] for path in members] for name, members in systems.items()},
-        [*metrics, *metrics_of_runs([run.metric for run in all_runs.values()])],
-        references,
-        source,
-    )
-    models = {
-        name: {all_runs[path].network for path in members if path in all_runs}
-        for name, members in systems.items()
-    }
-    of_baseline = next(iter(models.values()))
-    rows = []
-    for system, members in track(systems.items(), "compare", len(systems), "systems"):
-        row = _row(
-            system,
-            {path: all_runs.get(path) for path in members},
-            of_systems[system],
-            [scores_of[path] for path in members],
-            same,
-            config,
-        )
-        rows.append(
-            replace(
-                row,
-                against_baseline=against_baseline.get(system),
-                against_control=against_control.get(system),
-                far=far.get(system),
-                same_models=models[system] <= of_baseline,
-                words=word_accuracies(
-                    [outputs[path] for path in members], references[0], frequencies
-                )
-                if training_targets
-                else [],
-                metrics=by_metrics[system],
+    statistics |= {path: inputs.counted.output_statistics(outputs[path]) for path in runs}
+    of_systems = inputs.by_system(outputs)
+    tuned_for = metrics_of_runs([run.metric for run in runs.values()])
+    return _Measured(
+        outputs=of_systems,
+        statistics={
+            name: SystemOutputs(
+                np.array(rows), _networks(list(map(runs.get, inputs.systems[name])))
             )
-        )
-    signature = (
-        f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
-        f"test:jackknife{' of documents' if facts.n_documents else ''}+runs|seed:{config.seed}"
+            for name, rows in inputs.by_system(statistics).items()
+        },
+        detokenised=inputs.by_system(dict(zip(paths, scores, strict=True))),
+        signatures=detokenised.signatures,
+        metrics=tuned_metrics(of_systems, [*metrics, *tuned_for], inputs.references, inputs.source),
+        same=_same_outputs(outputs),
     )
+
+
+def _assembled(inputs: _Inputs, measured: _Measured) -> Comparison:
+    """The table of all systems."""
+    config, facts, baseline = inputs.config, inputs.facts, next(iter(inputs.systems))
+    against_baseline = _contrasts(measured.statistics, baseline, facts.documents)
+    against_control = _contrasts(measured.statistics, config.control, facts.documents)
+    far = _far_scores(measured.statistics, facts, config)
+    models = {
+        name: {inputs.runs[path].network for path in members if path in inputs.runs}
+        for name, members in inputs.systems.items()
+    }
+    rows = [
+        replace(
+            _row(system, inputs, measured),
+            against_baseline=against_baseline.get(system),
+            against_control=against_control.get(system),
+            far=far.get(system),
+            same_models=models[system] <= models[baseline],
+        )
+        for system in track(inputs.systems, "compare", len(inputs.systems), "systems")
+    ]
     return Comparison(
         rows,
-        signature,
-        detokenised.signatures,
-        len(reference),
+        f"BLEU|nrefs:{len(inputs.references)}|case:as in the files|tok:none|smooth:none|"
+        f"test:jackknife{' of documents' if facts.n_documents else ''}+runs|seed:{config.seed}",
+        measured.signatures,
+        len(inputs.counted),
         config.control,
         n_documents=facts.n_documents,
         near_copies=facts.near_copies,
         n_far=facts.n_far,
-        ngrams=_best_ngrams(of_systems, systems, outputs, references[0], config.control),
+        ngrams=_best_ngrams(measured, inputs.references[0], config.control),
     )
 
 
-def _best_ngrams(
-    of_systems: Mapping[str, SystemOutputs],
-    systems: Mapping[str, Sequence[Path]],
-    outputs: Mapping[Path, Path],
-    reference: Path,
-    control: str,
-) -> NgramContrast | None:
+def _best_ngrams(measured: _Measured, reference: Path, control: str) -> NgramContrast | None:
     """What the best system wins and loses against the first; None if there is no other but the control."""
-    baseline, *others = systems
+    baseline, *others = measured.outputs
     candidates = [name for name in others if name != control]
     if not candidates:
         return None
-    best = max(candidates, key=lambda name: of_systems[name].mean_bleu())
-    ours, theirs = ([outputs[path] for path in systems[name]] for name in (best, baseline))
-    return contrast_ngrams(best, ours, theirs, reference)
+    best = max(candidates, key=lambda name: measured.statistics[name].mean_bleu())
+    return contrast_ngrams(best, measured.outputs[best], measured.outputs[baseline], reference)
 
 
 def _far_scores(
@@ -216,7 +243,7 @@ def _far_scores(
         found[name] = FarScores(
             test_bleu=system.mean_bleu(),
             test_sd=_deviation(bleu(sums)),
-            bootstrap_sd=bootstrap_deviation(system.statistics[0], config.n_samples, config.seed),
+            bootstrap_sd=_bootstrapped(system, config),
             length_ratio=length_ratio(sums.sum(axis=0)),
             precisions=[float(value) for value in precisions(sums.sum(axis=0))],
             against_baseline=against_baseline.get(name),
@@ -311,20 +338,18 @@ def digests(
         yield output, file_hash(output)
 
 
-def _row(
-    system: str,
-    runs: Mapping[Path, TuningRun | None],
-    outputs: SystemOutputs,
-    detokenised: Sequence[DetokenisedScores],
-    same: Mapping[Path, list[str]],
-    config: CompareConfig,
-) -> ResultRow:
+def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
+    """The row of a system, not yet set against others."""
+    runs = {path: inputs.runs.get(path) for path in inputs.systems[system]}
+    outputs, detokenised = measured.statistics[system], measured.detokenised[system]
     sums = outputs.statistics.sum(axis=1)
-    test = bleu(sums)
+    test, total = bleu(sums), sums.sum(axis=0)
     known = [run for run in runs.values() if run is not None]
     dev = np.array([run.dev_bleu for run in known])
-    total = sums.sum(axis=0)
     between = outputs.group_means()
+    words: list[WordAccuracy] = []
+    if inputs.frequencies is not None:
+        words = word_accuracies(measured.outputs[system], inputs.references[0], inputs.frequencies)
     return ResultRow(
         system=system,
         dev_bleu=float(dev.mean()) if known else None,
@@ -338,17 +363,24 @@ def _row(
         network_sd=_deviation(between),
         length_ratio=length_ratio(total),
         precisions=[float(value) for value in precisions(total)],
-        bootstrap_sd=bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed),
+        bootstrap_sd=_bootstrapped(outputs, inputs.config),
         detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
         chrf=float(np.mean([scores.chrf for scores in detokenised])),
         ter=float(np.mean([scores.ter for scores in detokenised])),
         weights=_mean_weights(known),
         runs=[
-            _run_summary(path, run, float(test_bleu), same[path])
+            _run_summary(path, run, float(test_bleu), measured.same[path])
             for (path, run), test_bleu in zip(runs.items(), test, strict=True)
         ],
+        words=words,
         tuned_for=", ".join(sorted({run.metric for run in known} - {"bleu"})),
+        metrics=measured.metrics[system],
     )
+
+
+def _bootstrapped(outputs: SystemOutputs, config: CompareConfig) -> float:
+    """Standard deviation of the first run's BLEU over resampled texts."""
+    return bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed)
 
 
 def _run_summary(

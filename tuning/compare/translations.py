@@ -11,15 +11,9 @@ from pathlib import Path
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from tuning.loop.list_features import ListFeatures
-from tuning.loop.run_directory import (
-    TuningRun,
-    check_unchanged,
-    file_hash,
-    load_run,
-    refuse_commands,
-)
-from tuning.loop.tuning_loop import decode_text
+from tuning.loop.fingerprints import check_unchanged, file_hash, refuse_commands
+from tuning.loop.list_features import ListFeatures, decode_text
+from tuning.loop.run_directory import TuningRun, load_run
 
 
 def translate_runs(

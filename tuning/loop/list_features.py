@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
-from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.line_progress import LineProgress, track_lines
 from moses_bridge.base.programs import run_program
-from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines, write_lines
+from moses_bridge.decoding.decoder import Decoder
 from moses_bridge.decoding.text_values import TextValues
-from moses_bridge.formats.nbest import BAR, parse_entry, parse_features, read_nbest, with_feature
+from moses_bridge.formats.nbest import (
+    BAR,
+    check_feature_name,
+    parse_entry,
+    parse_features,
+    read_nbest,
+    with_feature,
+)
 from moses_bridge.formats.ngram_scorer import ScorerProcesses
-from tuning.loop.nbest_choice import NBestFeature
 
 # Hypotheses per call of a scorer: few, compared with those whose n-grams are remembered.
 HYPOTHESES_AT_ONCE = 1_000
@@ -105,3 +114,187 @@ def _check_same_entries(feature: NBestFeature, nbest: Path, out: Path) -> None:
             hint = f"The command of {feature.name} must keep the order of the lines"
             found = f"the sentence id {shown(found_id)}"
             raise InputError(what, number, found, shown(expected_id), hint)
+
+
+PLACEHOLDERS = ("{nbest}", "{source}", "{out}")
+NEEDED = ("{nbest}", "{out}")
+
+
+@dataclass(frozen=True)
+class NBestFeature:
+    """A feature of n-best lists.
+
+    Attributes:
+        name: name in the list, without "="; see `check_feature_name`.
+        command: command for adding the feature to a list, with {nbest}, {source} and {out} in the place of
+            paths. A command without any of them is a process scoring n-grams
+            (`moses_bridge.formats.ngram_scorer`).
+        initial_weight: weight at the start of tuning.
+        stand_in: a feature of the decoder replacing this one during search, with the sum of both weights.
+            Without one ("") the search lacks this feature's weight, so its lists differ from those of the
+            tuned system.
+
+    Raises:
+        ConfigError: the name or the command is malformed.
+    """
+
+    name: str
+    command: str
+    initial_weight: float = 0.0
+    stand_in: str = ""
+
+    def __post_init__(self) -> None:
+        check_feature_name(self.name)
+        for placeholder in () if self.is_scorer else NEEDED:
+            if placeholder not in self.command:
+                raise ConfigError(
+                    f"the command of {self.name} has no {placeholder}: {self.command}"
+                )
+        try:
+            self.words("", "", "")
+        except (LookupError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"the command of {self.name}: found {self.command!r} ({error}), expected closed quotes "
+                "and {nbest}, {source}, {out} in braces; double any other braces"
+            ) from error
+
+    @property
+    def is_scorer(self) -> bool:
+        """Whether the command is a process scoring n-grams, instead of a command writing a list."""
+        return not any(placeholder in self.command for placeholder in PLACEHOLDERS)
+
+    def words(self, nbest: str, source: str, out: str) -> list[str]:
+        """The command and its arguments for these paths."""
+        places = {"nbest": nbest, "source": source, "out": out}
+        return [word.format(**places) for word in shlex.split(self.command)]
+
+    @classmethod
+    def parse(cls, text: str) -> NBestFeature:
+        """Parse NAME=COMMAND or NAME:STAND_IN=COMMAND.
+
+        Raises:
+            ConfigError: the name or the command is missing or malformed.
+        """
+        names, equals, command = text.partition("=")
+        name, colon, stand_in = names.partition(":")
+        if not equals or bool(colon) != bool(stand_in):
+            raise ConfigError(f"found {text!r}, expected NAME=COMMAND or NAME:STAND_IN=COMMAND")
+        return cls(name, command, stand_in=stand_in)
+
+
+def feature_of_model(text: str) -> NBestFeature:
+    """The feature of a model directory, NAME=DIRECTORY, whose values `rescorer nbest` computes.
+
+    Raises:
+        ConfigError: the name or the directory is missing, or the name is malformed.
+    """
+    name, _, directory = text.partition("=")
+    if not (name and directory):
+        raise ConfigError(f"found {text!r}, expected NAME=DIRECTORY")
+    model = shlex.quote(directory).replace("{", "{{").replace("}", "}}")
+    command = f"rescorer nbest {{nbest}} --source {{source}} --model {model} --feature {name}"
+    return NBestFeature(name, f"{command} --out {{out}}")
+
+
+def search_weights(
+    weights: Mapping[str, Sequence[float]], features: Sequence[NBestFeature]
+) -> dict[str, list[float]]:
+    """Weights for a decoder without the features: a stand-in has the sum of both weights.
+
+    Args:
+        weights: weights by feature.
+        features: features computed outside the decoder.
+
+    Raises:
+        ConfigError: a stand-in is not a feature of the decoder with one value.
+    """
+    added = {feature.name for feature in features}
+    known = {name: [*values] for name, values in weights.items() if name not in added}
+    for feature in features:
+        if feature.stand_in:
+            if len(known.get(feature.stand_in, ())) != 1:
+                raise ConfigError(
+                    f"{feature.name}: the stand-in {feature.stand_in} is no feature of one value; "
+                    f"there are {', '.join(known)}"
+                )
+            known[feature.stand_in][0] += weights[feature.name][0]
+    return known
+
+
+def choose_best(
+    nbest: StrPath, weights: Mapping[str, Sequence[float]], source: StrPath, out: StrPath
+) -> None:
+    """Write the best hypothesis of each source line; an empty line where the list has none.
+
+    Args:
+        nbest: an n-best list.
+        weights: weights by feature; a feature without a weight is ignored.
+        source: the source text, for the number of lines.
+        out: one translation a line.
+    """
+    (chosen,) = best_of_each(nbest, [weights], count_lines(source))
+    write_lines(out, chosen)
+
+
+def best_of_each(
+    nbest: StrPath, rows: Sequence[Mapping[str, Sequence[float]]], n_sentences: int
+) -> list[list[bytes]]:
+    """The words of the best hypothesis of each sentence, for several weights; empty where there is none.
+
+    Args:
+        nbest: an n-best list.
+        rows: weights by feature; a feature without a weight is ignored, so that {} takes the first hypotheses.
+        n_sentences: number of sentences.
+
+    Returns:
+        For each of the weights the words of each sentence.
+    """
+    best: list[dict[int, tuple[float, bytes]]] = [{} for _ in rows]
+    for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):
+        features = parse_features(entry, nbest)
+        for weights, found in zip(rows, best, strict=True):
+            score = sum(
+                weight * value
+                for name, values in features.items()
+                for weight, value in zip(weights.get(name, ()), values, strict=False)
+            )
+            if score > found.get(entry.sentence_id, (-math.inf, b""))[0]:
+                found[entry.sentence_id] = (score, entry.words)
+    return [[found.get(number, (0.0, b""))[1] for number in range(n_sentences)] for found in best]
+
+
+def decode_text(
+    decoder: Decoder,
+    source: Path,
+    output: Path,
+    nbest: Path | None,
+    weights: Mapping[str, Sequence[float]],
+    lists: ListFeatures,
+    nbest_size: int,
+    fixed_search: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Decode a text; with n-best features or a fixed search the output is chosen from the n-best list.
+
+    Args:
+        decoder: an open decoder.
+        source: the text.
+        output: one translation a line.
+        nbest: the n-best list to keep, with the added features; None keeps none.
+        weights: weights by feature. Those unknown to the decoder are used only for choosing from the list,
+            or, with a stand-in, during search too.
+        lists: adds features to n-best lists.
+        nbest_size: number of hypotheses of a sentence.
+        fixed_search: weights of the search, if they differ from those for choosing from the list.
+    """
+    known = fixed_search or search_weights(weights, lists.features)
+    if not lists.features and not fixed_search:
+        decoder.decode(source, output, known, nbest, nbest_size)
+        return
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
+        plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
+        first = Path(directory) / "first"  # not `output`: that is chosen from the list
+        decoder.decode(source, first, known, plain, nbest_size)
+        lists.add(plain, source, full)
+        choose_best(full, weights, source, output)
+        if nbest is not None:
+            full.replace(nbest)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,22 +19,20 @@ from moses_bridge.base.json_files import (
     write_json,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.decoder import DecoderConfig
-from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.ngram_scorer import as_texts
-from moses_bridge.formats.weights import check_complete
-from tuning.loop.iteration_files import Weights, check_finite
-from tuning.loop.nbest_choice import NBestFeature
-from tuning.pools.metric_name import MetricName
+from tuning.loop.list_features import NBestFeature
+from tuning.metrics.by_name import MetricName
 
 WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
 INI_NAME = "moses.ini"
 SPARSE_NAME = "sparse-weights"
+LIMIT = "the limit of iterations"  # an end of a run
 WEIGHTS_FILE = "the weights.json of a tuning run"
-NAMES_SHOWN = 10
-MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model has about ten
+REMOVE = "Remove the file to repeat the optimisation"
+
+Weights = dict[str, list[float]]
 
 
 @dataclass
@@ -234,134 +230,54 @@ def refuse_written(out: Path, read: Iterable[Path]) -> None:
     )
 
 
-def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
-    """Check that the inis, tables and commands' files of runs have not changed since the tuning.
+@dataclass(frozen=True)
+class Optimised:
+    """The result of the optimiser in an iteration.
 
-    A run without hashes passes if it has a weight for each feature of its ini.
+    Attributes:
+        weights: weights of all features, for the next decoding.
+        bleu: BLEU on the pool, 0 to 100; the metric tuned for if that is another one, as in the next.
+        restarts: BLEU on the pool reached from each start.
+        frozen: columns keeping their weight.
+    """
+
+    weights: Weights
+    bleu: float
+    restarts: list[float] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)
+
+
+def read_optimised(path: Path, weights: Weights) -> Optimised:
+    """Read iterNN.optimised.json.
 
     Args:
-        runs: the runs by directory.
+        path: path of the file.
+        weights: weights of the decoding; the file must have the same features and numbers of scores.
 
     Raises:
-        InputError: an ini is malformed or missing, a file named in it is missing, or a run has no weight for
-            one of its features.
-        ConfigError: a file has changed.
+        InputError: the file is missing, damaged or something else, or has other features.
     """
-    inis = dict.fromkeys(run.ini for run in runs.values() if run.hashes)
-    of_inis = {ini: fingerprint_ini(Path(ini)) for ini in inis}
-    of_command = cache(lambda name, command: fingerprint_commands({name: command}))
-    for directory, run in runs.items():
-        hashes = {key: value for key, value in run.hashes.items() if key == "ini" or "/" in key}
-        now: dict[str, str] = {}
-        if run.hashes:
-            now |= of_inis[run.ini]
-            for name, command in run.commands().items():
-                now |= of_command(name, command)
-        changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
-        if changed:
-            raise ConfigError(
-                f"{directory}: {_first_of(changed)} changed since the tuning of its weights with {run.ini}; "
-                "tune again or restore them"
-            )
-        if Path(run.ini).is_file():
-            check_complete(run.weights, read_ini(run.ini).weights, directory / WEIGHTS_NAME)
-
-
-def _first_of(names: Sequence[str]) -> str:
-    """Some names for a line: of a directory, hundreds of files may have changed."""
-    rest = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest:,} others" if rest > 0 else "")
-
-
-def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
-    """Refuse runs with commands: a run directory may come from anywhere, so running them needs permission.
-
-    Args:
-        runs: the runs by directory.
-
-    Raises:
-        ConfigError: a run has a command.
-    """
-    for directory, run in runs.items():
-        for name, command in run.commands().items():
-            raise ConfigError(
-                f"{directory}: the feature {name} of this run comes from the command {command!r}. "
-                "Check the command, then allow it with --run-commands"
-            )
-
-
-def fingerprint_ini(path: Path) -> dict[str, str]:
-    """Hashes of a moses.ini and of every file named in it, by feature and file name.
-
-    Raises:
-        InputError: the ini is malformed, or a file named in it is missing.
-        ConfigError: a directory has more than 1,000 files and directories.
-    """
-    ini = read_ini(path)
-    hashes = {"ini": file_hash(path)}
-    for name, named in ini.named_files():
-        for file in _model_files(path, ini.resolve(named)):
-            hashes[f"{name}/{file.name}"] = file_hash(file)
-    return hashes
-
-
-def fingerprint_texts(source: Path, references: Sequence[Path]) -> dict[str, str]:
-    """Hashes of a text and its references."""
-    hashes = {"source": file_hash(source)}
-    return hashes | {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
-
-
-def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
-    """Hashes of the files named in commands, by feature and path; a directory stands for all files in it.
-
-    A word, or its part behind "=", names a file if that file exists.
-
-    Args:
-        commands: commands by feature.
-
-    Raises:
-        InputError: a file cannot be read.
-        ConfigError: a directory has more than 1,000 files and directories.
-    """
-    hashes = {}
-    for name, command in commands.items():
-        words = [part for word in shlex.split(command) for part in (word, word.partition("=")[2])]
-        for path in (Path(word) for word in words if word):
-            files = _entries(path) if path.is_dir() else [path]
-            for file in sorted(file for file in files if file.is_file()):
-                hashes[f"{name}/{file}"] = file_hash(file)
-    return hashes
-
-
-def _model_files(ini: Path, named: Path) -> list[Path]:
-    """The files of a path in the ini: the file, those in the directory, or those with the prefix."""
-    if named.is_file():
-        return [named]
-    files = _entries(named) if named.is_dir() else named.parent.glob(f"{named.name}.*")
-    found = sorted(file for file in files if file.is_file())
-    if not found:
-        raise InputError(ini, None, f"the path {named}", "a file, a directory or their prefix")
+    check_plain_file(path)
+    what = "what the optimiser found"
+    found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
+    check_finite(found.weights, path)
+    if {name: len(row) for name, row in found.weights.items()} != {
+        name: len(row) for name, row in weights.items()
+    }:
+        raise InputError(path, None, "weights of other features", "those of the run", REMOVE)
     return found
 
 
-def _entries(directory: Path) -> list[Path]:
-    """All that is in a directory and those below it, unless somebody named the root of a disk."""
-    found = list(islice(directory.rglob("*"), MOST_ENTRIES + 1))
-    if len(found) > MOST_ENTRIES:
-        raise ConfigError(
-            f"{directory}: found more than {MOST_ENTRIES:,} files and directories, expected those of a model: "
-            "a run keeps the hashes of all files that its ini and its commands name. Name a smaller directory"
-        )
-    return found
+def check_finite(weights: Weights, path: Path) -> None:
+    """Refuse infinite weights and NaN, which Python's JSON reader accepts.
 
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file.
+    Args:
+        weights: weights by feature.
+        path: path of their file, for the error.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: a weight is not finite.
     """
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
+    for name, row in weights.items():
+        if not all(map(math.isfinite, row)):
+            raise InputError(path, None, f"{row} as weights of {name!r}", "finite numbers")

@@ -3,133 +3,61 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.cluster import Cluster
-from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.formats.moses_ini import WEIGHT_FILE, parse_ini, read_ini
-from moses_bridge.formats.moses_ini_edits import (
-    moved_to,
-    with_weight_file,
-    with_weights,
-    write_ini,
+from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
+from tuning.loop.ini_weights import (
+    scattered,
+    start_weights,
+    untuneable_columns,
+    without_columns,
+    write_tuned_ini,
 )
-from moses_bridge.formats.weights import sparse_weights, write_weight_file
-from tuning.loop.iteration_files import Weights, read_optimised
-from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
+from tuning.loop.list_features import (
+    ListFeatures,
+    NBestFeature,
+    decode_text,
+)
 from tuning.loop.run_directory import (
     INI_NAME,
-    SPARSE_NAME,
+    LIMIT,
     Iteration,
     TuningRun,
+    Weights,
     best_iteration,
     claim,
-    fingerprint_commands,
-    fingerprint_ini,
-    fingerprint_texts,
+    read_optimised,
     refuse_written,
     save_run,
 )
-from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
-from tuning.optimisers.by_name import OptimizerName, load_optimizer
-from tuning.optimisers.contract import OptimizerConfig
-from tuning.pools.bleu_stats import References, bleu, length_ratio
-from tuning.pools.metric import MetricReferences
-from tuning.pools.metric_by_name import MetricChoice
-from tuning.pools.metric_name import MetricName
-from tuning.pools.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
-from tuning.pools.sparse_features import is_sparse
-
-LIMIT = "the limit of iterations"
-METRIC_SETTINGS = ("metric", "metric_command", "metric_cache")
-
-
-@dataclass(frozen=True)
-class TuningConfig:
-    """Settings of `tune`.
-
-    Attributes:
-        optimizer: optimiser of the weights. Batch MIRA varies least between tunings, and translates other
-            texts as well as any.
-        nbest_size: number of distinct hypotheses of a sentence.
-        max_iterations: largest number of decodings of the dev text; the last one only measures.
-        min_weight_change: the loop ends when no normalised weight moves by more.
-        min_pool_gain: the loop ends when the pool offers no more BLEU (0 to 100) than this; for keep = "best".
-        patience: the loop ends after this many decodings in a row without a better one, not counting the
-            start; for keep = "best".
-        keep: weights to keep: "last", those of the last decoding, or "best", those with the best decoded dev
-            BLEU. If an optimiser's weights settle, like kbmira's, the best of several decodings is best by
-            chance.
-        dropped_lists: number of first n-best lists to drop from the pool once the next list is made. Early
-            lists depend on the initial weights and bias later ones while they are in the pool. The loop does
-            not end before it drops them. 0 keeps all lists, as Moses does.
-        left_out: columns with a fixed weight of 0, like "TranslationModel0_2": the system is tuned as if it
-            did not have them.
-        start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
-            with the seed, so that runs do not share a start. 0 starts from the weights as they are.
-        neural_weight: initial weight of each neural model in the search, unless --init-weights has one. With
-            0 the first n-best lists are those of the system without the model.
-        metric: what weights are tuned for. min_pool_gain, and keep = "best", then refer to it.
-        metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
-            files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
-        metric_cache: file that keeps the numbers of metric_command; "" keeps them in memory alone.
-        search: settings of the optimiser.
-        decoder: settings of the decoder.
-    """
-
-    optimizer: OptimizerName = "kbmira"
-    nbest_size: Annotated[int, AtLeast(1)] = 100
-    max_iterations: Annotated[int, AtLeast(1)] = 8
-    min_weight_change: float = 1e-4
-    min_pool_gain: float = 0.01
-    patience: Annotated[int, AtLeast(1)] = 3
-    keep: Literal["best", "last"] = "last"
-    start_spread: Annotated[float, AtLeast(0)] = 0.0
-    neural_weight: float = 0.0
-    dropped_lists: Annotated[int, AtLeast(0)] = 0
-    left_out: tuple[str, ...] = ()
-    metric: MetricName = "bleu"
-    metric_command: str = ""
-    metric_cache: str = ""
-    search: OptimizerConfig = field(default_factory=OptimizerConfig)
-    decoder: DecoderConfig = field(default_factory=DecoderConfig)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-        _ = self.chosen_metric
-        if self.dropped_lists >= self.max_iterations:
-            raise ConfigError(
-                f"dropped_lists is {self.dropped_lists}, max_iterations {self.max_iterations}: "
-                "no list would replace the dropped ones; raise max_iterations"
-            )
-
-    @property
-    def chosen_metric(self) -> MetricChoice:
-        """The metric with its command."""
-        return MetricChoice(self.metric, self.metric_command, self.metric_cache)
-
-    def as_record(self) -> dict[str, Any]:
-        """The settings as JSON values; those of the metric only where it is not BLEU."""
-        record = asdict(self)
-        if self.metric == "bleu":
-            for name in METRIC_SETTINGS:
-                del record[name]
-        return record
+from tuning.loop.settings import TuningConfig
+from tuning.metrics.bleu import References, bleu, length_ratio
+from tuning.metrics.by_name import MetricChoice
+from tuning.metrics.metric import MetricReferences
+from tuning.optimisers.by_name import load_optimizer
+from tuning.optimisers.nbest_pool import (
+    NBestPool,
+    grouped_weights,
+    is_sparse,
+    merge_pools,
+    oracle_value,
+    weight_row,
+)
+from tuning.optimisers.pool_reader import read_pool
 
 
 @dataclass(frozen=True)
@@ -151,32 +79,41 @@ class Workers:
         return ClusterDecoder(ini, config, self.cluster)
 
 
+@dataclass(frozen=True)
+class TunedSystem:
+    """A system to tune.
+
+    Attributes:
+        ini: its moses.ini, with its initial weights.
+        nbest_features: features added to the n-best lists by commands or scorer processes.
+        init_weights: weights.json of another run, or a table of this form; a feature missing there keeps the
+            weights of the ini.
+    """
+
+    ini: Path
+    nbest_features: Sequence[NBestFeature] = ()
+    init_weights: Path | None = None
+
+
 def tune(
-    ini: Path,
-    source: Path,
-    references: Sequence[Path],
+    system: TunedSystem,
+    text: ParallelText,
     out: Path,
     config: TuningConfig,
     seed: int = 1,
     workers: Workers = Workers(),
     resume: bool = False,
-    nbest_features: Sequence[NBestFeature] = (),
-    init_weights: Path | None = None,
 ) -> TuningRun:
     """Find weights with a high dev BLEU.
 
     Args:
-        ini: the system, with its initial weights.
-        source: dev source text.
-        references: dev references, one file each.
+        system: the system.
+        text: the dev text.
         out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
         config: settings.
         seed: seed of the optimiser and of the scattered start.
         workers: processes and threads.
         resume: continue the run in out.
-        nbest_features: features added to the n-best lists by commands or scorer processes.
-        init_weights: weights.json of another run, or a table of this form; a feature missing there keeps the
-            weights of the ini.
 
     Returns:
         The run, with the weights of its last decoding or those with the best *decoded* dev BLEU.
@@ -187,75 +124,49 @@ def tune(
             overwritten.
         UserError: another command is writing into out.
     """
-    read = [source, *references, *([] if init_weights is None else [init_weights])]
-    refuse_written(out, [*read, *read_ini(ini).files()])
+    ini = read_ini(system.ini)
+    further = [] if system.init_weights is None else [system.init_weights]
+    refuse_written(out, [*text.files, *further, *ini.files()])
     config = replace(config, decoder=replace(config.decoder, kind=config.decoder.chosen_kind))
-    start = start_weights(ini, _added(config, nbest_features), init_weights)
-    start = without_columns(start, config.left_out)
-    fixed = {*config.search.frozen, *untuneable_columns(ini)}
-    start = scattered(start, config.start_spread, seed, fixed)
-    reference = References.read(references, source)
-    counter = config.chosen_metric.references(references, source)
-    run = TuningRun(
-        str(ini),
-        start,
-        -1.0,
-        seed,
-        config.nbest_size,
-        asdict(config.decoder),
-        [*nbest_features],
-        metric=config.metric,
-    )
+    run = _started(system, ini, config, seed)
+    counted = CountedText.read(text, config.chosen_metric)
     files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
-    texts = fingerprint_texts(source, references)
+    texts = text.hashes()
     fingerprint = {
         "files": files,
         "text": texts,
         "config": config.as_record(),
-        "features": [asdict(feature) for feature in nbest_features],
-        "start": start,
+        "features": [asdict(feature) for feature in run.nbest_features],
+        "start": run.weights,
         "seed": seed,
     }
     run.hashes = files | texts
     with ExitStack() as stack:
         stack.enter_context(held_directory(out))
         claim(out, fingerprint, resume)
-        decoder = stack.enter_context(workers.open_decoder(ini, config.decoder))
-        lists = stack.enter_context(ListFeatures(nbest_features))
-        loop = Loop(decoder, lists, source, reference, counter, out, config, run, workers.jobs)
-        loop.run_to_end(start)
+        decoder = stack.enter_context(workers.open_decoder(system.ini, config.decoder))
+        lists = stack.enter_context(ListFeatures(run.nbest_features))
+        Loop(decoder, lists, counted, out, config, run, workers.jobs).run_to_end(run.weights)
         save_run(run, out)
         write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run
 
 
-def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
-    """Write an ini with tuned weights; features without a weight line get one at the end.
-
-    Relative paths lead from the directory of the new ini to the same files. Sparse values with weights in the
-    [weight-file] have them in a new one beside the new ini.
-
-    Args:
-        ini: the ini to read.
-        weights: weights by feature; those of features not in the ini are ignored.
-        out: the ini to write.
-    """
-    old = read_ini(ini)
-    parsed = moved_to(old, out.parent)
-    unweighted = [
-        each.name for each in parsed.features if each.name not in parsed.weights and each.n_scores
-    ]
-    added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
-    if added:
-        parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
-    tuned = {name: values for name, values in weights.items() if name in parsed.weights}
-    sparse = [name for name in sparse_weights(old) if name in weights and name not in tuned]
-    if sparse:
-        new = out.with_name(SPARSE_NAME)
-        write_weight_file(new, {name: weights[name][0] for name in sparse})
-        is_absolute = Path(old.settings[WEIGHT_FILE][0]).is_absolute()
-        parsed = with_weight_file(parsed, new.resolve() if is_absolute else Path(SPARSE_NAME))
-    write_ini(with_weights(parsed, tuned), out)
+def _started(system: TunedSystem, ini: MosesIni, config: TuningConfig, seed: int) -> TuningRun:
+    """A run before its first decoding, with the weights it starts from."""
+    start = start_weights(ini, _added(config, system.nbest_features), system.init_weights)
+    start = without_columns(start, config.left_out)
+    fixed = {*config.search.frozen, *untuneable_columns(ini)}
+    return TuningRun(
+        ini=str(system.ini),
+        weights=scattered(start, config.start_spread, seed, fixed),
+        dev_bleu=-1.0,
+        seed=seed,
+        nbest_size=config.nbest_size,
+        decoder=asdict(config.decoder),
+        nbest_features=[*system.nbest_features],
+        metric=config.metric,
+    )
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
@@ -268,42 +179,48 @@ def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict
     return dict(added)
 
 
+@dataclass(frozen=True)
+class CountedText:
+    """A dev text whose translations are counted.
+
+    Attributes:
+        source: its source.
+        references: for BLEU.
+        counter: for the metric tuned for.
+    """
+
+    source: Path
+    references: References
+    counter: MetricReferences
+
+    @classmethod
+    def read(cls, text: ParallelText, metric: MetricChoice) -> CountedText:
+        """Read the references of a text."""
+        references = References.read(text.references, text.source)
+        return cls(text.source, references, metric.references(text.references, text.source))
+
+
+@dataclass
 class Loop:
     """The state of `tune` between iterations.
 
-    Args:
+    Attributes:
         decoder: an open decoder.
         lists: adds the features of the run to n-best lists.
-        source: dev source text.
-        references: references of the dev text, for BLEU.
-        counter: references for the metric tuned for.
+        text: the dev text.
         out: the run directory.
         config: settings.
         run: the run; iterations are added to it.
         jobs: number of threads of the optimiser.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        lists: ListFeatures,
-        source: Path,
-        references: References,
-        counter: MetricReferences,
-        out: Path,
-        config: TuningConfig,
-        run: TuningRun,
-        jobs: int,
-    ) -> None:
-        self.decoder = decoder
-        self.lists = lists
-        self.source = source
-        self.references = references
-        self.counter = counter
-        self.out = out
-        self.config = config
-        self.run = run
-        self.jobs = jobs
+    decoder: Decoder
+    lists: ListFeatures
+    text: CountedText
+    out: Path
+    config: TuningConfig
+    run: TuningRun
+    jobs: int
 
     def run_to_end(self, start: Weights) -> None:
         """Iterate to the end; then the run has the weights to keep."""
@@ -324,7 +241,7 @@ class Loop:
                 break
             weights = following
         is_best = self.config.keep == "best"
-        best = best_iteration(self.run.iterations, self.counter.metric.sign)
+        best = best_iteration(self.run.iterations, self.text.counter.metric.sign)
         iteration = self.run.iterations[best if is_best else -1]
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
         print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
@@ -341,7 +258,7 @@ class Loop:
         if not (done.exists() and read_json(done) == weights):
             decode_text(
                 self.decoder,
-                self.source,
+                self.text.source,
                 output,
                 nbest,
                 weights,
@@ -349,16 +266,16 @@ class Loop:
                 self.config.nbest_size,
             )
             write_json(done, weights)
-        pool = read_pool([nbest], self.counter)
+        pool = read_pool([nbest], self.text.counter)
         return self.measured(weights, output, oracle_value(pool)), pool
 
     def measured(self, weights: Weights, output: Path, oracle: float) -> Iteration:
         """An iteration that ended in a file of translations; `oracle` as in `Iteration`."""
-        sums = self.references.output_statistics(output).sum(axis=0)
+        sums = self.text.references.output_statistics(output).sum(axis=0)
         score = None
         if self.config.metric != "bleu":
-            statistics = self.counter.output_statistics(output)
-            score = float(self.counter.metric.value(statistics.sum(axis=0)))
+            statistics = self.text.counter.output_statistics(output)
+            score = float(self.text.counter.metric.value(statistics.sum(axis=0)))
         return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle, score=score)
 
     def optimise(self, number: int, iteration: Iteration, pool: NBestPool) -> Weights:
@@ -408,7 +325,7 @@ class Loop:
         if self.config.keep == "last" or self.has_dropped_none:
             return ""
         found = self.run.iterations[1:]  # the first weights after a good start are often worse
-        best = best_iteration(found, self.counter.metric.sign) if found else 0
+        best = best_iteration(found, self.text.counter.metric.sign) if found else 0
         if found and len(found) - 1 - best >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
         return ""
@@ -422,7 +339,7 @@ class Loop:
         """
         if self.has_dropped_none:
             return ""
-        gain = self.counter.metric.sign * ((iteration.pool_bleu or 0.0) - iteration.value)
+        gain = self.text.counter.metric.sign * ((iteration.pool_bleu or 0.0) - iteration.value)
         if change < self.config.min_weight_change:
             return "weights settled"
         if self.config.keep == "last":
@@ -430,60 +347,6 @@ class Loop:
         if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
             return "no further gain expected on the pool"
         return ""
-
-
-def decode_text(
-    decoder: Decoder,
-    source: Path,
-    output: Path,
-    nbest: Path | None,
-    weights: Weights,
-    lists: ListFeatures,
-    nbest_size: int,
-    fixed_search: Mapping[str, Sequence[float]] | None = None,
-) -> None:
-    """Decode a text; with n-best features or a fixed search the output is chosen from the n-best list.
-
-    Args:
-        decoder: an open decoder.
-        source: the text.
-        output: one translation a line.
-        nbest: the n-best list to keep, with the added features; None keeps none.
-        weights: weights by feature. Those unknown to the decoder are used only for choosing from the list,
-            or, with a stand-in, during search too.
-        lists: adds features to n-best lists.
-        nbest_size: number of hypotheses of a sentence.
-        fixed_search: weights of the search, if they differ from those for choosing from the list.
-    """
-    known = fixed_search or search_weights(weights, lists.features)
-    if not lists.features and not fixed_search:
-        decoder.decode(source, output, known, nbest, nbest_size)
-        return
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
-        plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
-        first = Path(directory) / "first"  # not `output`: that is chosen from the list
-        decoder.decode(source, first, known, plain, nbest_size)
-        lists.add(plain, source, full)
-        choose_best(full, weights, source, output)
-        if nbest is not None:
-            full.replace(nbest)
-
-
-def oracle_value(pool: NBestPool) -> float:
-    """The metric of the hypotheses that are best alone, for BLEU by smoothed BLEU: about the best choice."""
-    score = pool.metric.oracle_order(pool.statistics)
-    top = np.maximum.reduceat(score, pool.offsets[:-1])
-    chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
-    first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]
-    return float(pool.metric.value(pool.statistics[first].sum(axis=0)))
-
-
-def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
-    """Weights in the order of the pool's columns, 0 for a column without one, *Shape:* (n_features,)."""
-    columns = (name.rpartition("_") for name in pool.names)
-    return np.array(
-        [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
-    )
 
 
 def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:

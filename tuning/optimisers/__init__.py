@@ -1,1 +1,1 @@
-"""Optimisers: weights with a high BLEU on a pool."""
+"""Optimisers: weights with a high BLEU on a pool of n-best lists."""

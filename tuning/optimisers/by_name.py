@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tuning.optimisers.contract import Optimizer, OptimizerConfig, OptimizerResult
-    from tuning.pools.nbest_pool import NBestPool
+    from tuning.optimisers.nbest_pool import NBestPool
 
 OptimizerName = Literal["mert", "kbmira", "pro", "xbleu"]
 OPTIMIZER_NAMES: tuple[OptimizerName, ...] = get_args(OptimizerName)

@@ -11,19 +11,15 @@ point below a chord between two others is not on it (Akl & Toussaint 1978).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
-from tuning.pools.nbest_pool import NBestPool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
 NARROW = 1e-10  # of its place: corners nearer than that are one; the difference is rounding
-N_DIGITS, DIGIT_BITS = 3, 11  # of the radix sort
-DIGIT_MASK, SIGN = (1 << DIGIT_BITS) - 1, np.int64(-(1 << 63))
 SLACK = 1e-12  # of the fall: a point on a chord is kept even if rounding puts it below
 
 
@@ -188,45 +184,10 @@ def best_step(
     firsts, places, losers, winners = _corners(
         direction.slopes, direction.ends, scores, pool.offsets
     )
-    order = _rising_order(places)
+    order = np.argsort(places, kind="stable")
     values = pool.metric.along(pool.statistics, firsts, losers[order], winners[order])
     step, value = _best_interval(places[order], values, lowest, highest)
     return float(step), float(value)
-
-
-@njit(nogil=True)
-def _rising_order(numbers):  # type: ignore[no-untyped-def]
-    """The places of numbers in rising order: a radix sort of their upper half, then one by insertion."""
-    n = len(numbers)
-    keys, other_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    order, other_order = np.empty(n, np.int32), np.empty(n, np.int32)
-    counts = np.zeros((N_DIGITS, 1 << DIGIT_BITS), np.int32)
-    for place, bits in enumerate(numbers.view(np.int64)):
-        # The bits of doubles are in order as whole numbers without a sign, those of negative ones inverted.
-        keys[place] = bits ^ (bits >> 63 | SIGN)
-        order[place] = place
-        for digit in range(N_DIGITS):
-            counts[digit, _digit(keys[place], digit)] += 1
-    for digit in range(N_DIGITS):
-        begin = 0
-        for value in range(1 << DIGIT_BITS):
-            begin, counts[digit, value] = begin + counts[digit, value], begin
-        for place in range(n):
-            value = _digit(keys[place], digit)
-            sorted_place = counts[digit, value]
-            counts[digit, value] += 1
-            other_keys[sorted_place] = keys[place]
-            other_order[sorted_place] = order[place]
-        keys, other_keys = other_keys, keys
-        order, other_order = other_order, order
-    _sort(order, n, numbers)
-    return order
-
-
-@inner
-def _digit(key: Any, digit: int) -> Any:
-    """One of the digits of the upper half of a key, the lowest one first."""
-    return np.int64(key >> np.uint64(64 - (N_DIGITS - digit) * DIGIT_BITS)) & DIGIT_MASK
 
 
 @njit(nogil=True)

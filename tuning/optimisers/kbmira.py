@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 from moses_bridge.base.progress import track
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
-from tuning.optimisers.sentence_columns import sentence_columns
-from tuning.pools.bleu_stats import MAX_ORDER
-from tuning.pools.nbest_pool import NBestPool
+from tuning.metrics.bleu import MAX_ORDER
+from tuning.optimisers.contract import (
+    Bounds,
+    OptimizerConfig,
+    OptimizerResult,
+    free_columns,
+    result_of,
+)
+from tuning.optimisers.nbest_pool import NBestPool
 
 N_EPOCHS = 60  # this and the next two are the defaults of kbmira.cpp
 LARGEST_STEP = 0.01
 DECAY = 0.999
 N_SHUFFLES = 8  # orders of the sentences, whose weights are averaged
-WORK_ROWS = 2  # of numbers for each hypothesis, beside its score and its value
 
 
 def optimize_kbmira(
@@ -44,15 +47,16 @@ def optimize_kbmira(
     bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(starts[0])
     gains = pool.metric.gains(pool.statistics)
-    lists = sentence_columns(pool.features, pool.statistics, pool.offsets, gains)
+    statistics = pool.statistics.astype(np.float64) if gains is None else gains[:, None]
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
         n_sentences = len(pool.sentence_ids)
         orders = np.array([rng.permutation(n_sentences) for _ in range(N_EPOCHS)])
         averages = _averages(
-            lists,
             pool.features,
+            statistics,
+            pool.offsets,
             orders,
             start,
             np.where(free, bounds.least, start),
@@ -70,12 +74,13 @@ def optimize_kbmira(
 
 
 @njit(nogil=True)
-def _averages(lists, features, orders, start, least, most):  # type: ignore[no-untyped-def]
+def _averages(features, statistics, offsets, orders, start, least, most):  # type: ignore[no-untyped-def]
     """The start, then the weights averaged over all steps until the end of each epoch.
 
     Args:
-        lists: `SentenceColumns`.
         features: *Shape:* (n, n_features).
+        statistics: of BLEU, *Shape:* (n, 9), or the gains by another metric, *Shape:* (n, 1).
+        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
         orders: of the sentences in each epoch, *Shape:* (n_epochs, n_sentences).
         start: *Shape:* (n_features,).
         least: of each weight, *Shape:* (n_features,).
@@ -87,21 +92,18 @@ def _averages(lists, features, orders, start, least, most):  # type: ignore[no-u
     weights = start.copy()
     total = np.zeros_like(weights)
     averages = np.empty((len(orders) + 1, len(weights)))
-    background = np.ones(lists.statistics.shape[1])
-    longest = 0
-    for sentence in range(len(lists.offsets) - 1):
-        longest = max(longest, lists.offsets[sentence + 1] - lists.offsets[sentence])
-    work = np.empty((2 + WORK_ROWS, longest))
+    background = np.ones(statistics.shape[1])
     for i in range(len(weights)):
         averages[0, i] = start[i]
     n_steps = 0
     for epoch in range(len(orders)):
         for sentence in orders[epoch]:
-            hope, fear, gap = _hope_and_fear(lists, sentence, weights, background, work)
+            first, last = offsets[sentence], offsets[sentence + 1]
+            hope, fear, gap = _hope_and_fear(features, statistics, first, last, weights, background)
             if gap > 0.0:
                 _step(weights, features[hope], features[fear], gap, least, most)
                 for i in range(len(background)):
-                    background[i] = DECAY * background[i] + lists.statistics[hope, i]
+                    background[i] = DECAY * background[i] + statistics[hope, i]
             for i in range(len(weights)):
                 total[i] += weights[i]
             n_steps += 1
@@ -129,79 +131,33 @@ def _step(weights, hope, fear, gap, least, most):  # type: ignore[no-untyped-def
 
 
 @inner
-def _hope_and_fear(lists, sentence, weights, background, work):  # type: ignore[no-untyped-def]
-    """The first hypotheses with the highest score + gain and score - gain, and the difference in gain.
-
-    Args:
-        lists: `SentenceColumns`.
-        sentence: its number.
-        weights: *Shape:* (n_features,).
-        background: statistics of past sentences, *Shape:* (n_statistics,).
-        work: room, *Shape:* (2 + WORK_ROWS, at least the sentence's hypotheses).
-    """
-    first = lists.offsets[sentence]
-    n_hypotheses = lists.offsets[sentence + 1] - first
-    scores, values = work[0], work[1]
-    for i in range(n_hypotheses):
-        scores[i] = 0.0
-    for column in range(len(weights)):
-        at = first * len(weights) + column * n_hypotheses
-        of_column, weight = lists.features[at : at + n_hypotheses], weights[column]
-        for i in range(n_hypotheses):
-            scores[i] += of_column[i] * weight
-    if len(lists.gains):
-        values = lists.gains[first:]
-    else:
-        _background_bleus(lists, sentence, background, values, work[2:])
-    kinds = lists.kinds[first : first + n_hypotheses]
-    hope = fear = 0
+def _hope_and_fear(features, statistics, first, last, weights, background):  # type: ignore[no-untyped-def]
+    """The first hypotheses with the highest score + gain and score - gain, and the difference in gain."""
+    hope = fear = first
     hope_value = fear_value = -np.inf
-    for i in range(n_hypotheses):
-        value = values[kinds[i]]
-        if scores[i] + value > hope_value:
-            hope, hope_value = i, scores[i] + value
-        if scores[i] - value > fear_value:
-            fear, fear_value = i, scores[i] - value
-    return first + hope, first + fear, values[kinds[hope]] - values[kinds[fear]]
+    hope_gain = fear_gain = 0.0
+    for row in range(first, last):
+        score = 0.0
+        for column in range(len(weights)):
+            score += features[row, column] * weights[column]
+        gain = statistics[row, 0]
+        if statistics.shape[1] > 1:
+            gain = _background_bleu(statistics[row], background)
+        if score + gain > hope_value:
+            hope, hope_value, hope_gain = row, score + gain, gain
+        if score - gain > fear_value:
+            fear, fear_value, fear_gain = row, score - gain, gain
+    return hope, fear, hope_gain - fear_gain
 
 
 @inner
-def _background_bleus(lists, sentence, background, values, work):  # type: ignore[no-untyped-def]
-    """BLEU (0 to 1) of each distinct statistics amid past ones, times reference words (Chiang et al. 2008).
-
-    Short loops over one column each, since the compiler makes vector operations of those.
-
-    Args:
-        lists: `SentenceColumns`.
-        sentence: its number.
-        background: statistics of past sentences, *Shape:* (9,).
-        values: gets the BLEUs, *Shape:* (at least the sentence's kinds,).
-        work: room, *Shape:* (WORK_ROWS, at least the sentence's kinds).
-    """
-    first, end = lists.kind_offsets[sentence], lists.kind_offsets[sentence + 1]
-    n_kinds = end - first
-    lengths = lists.lengths[first:end]
-    first_totals = lists.total_offsets[sentence]
-    n_totals = lists.total_offsets[sentence + 1] - first_totals
-    amid, of_each = work[0], work[1]
-    for i in range(n_kinds):
-        values[i] = 1.0
+def _background_bleu(statistics, background):  # type: ignore[no-untyped-def]
+    """BLEU (0 to 1) of a hypothesis amid past ones, times reference words (Chiang et al. 2008)."""
+    precision = 1.0
     for order in range(MAX_ORDER):
-        for k in range(n_totals):
-            amid[k] = lists.totals[first_totals + k, order] + background[2 * order + 1]
-        for i in range(n_kinds):
-            of_each[i] = amid[lengths[i]]
-        at, past = MAX_ORDER * first + order * n_kinds, background[2 * order]
-        matches = lists.matches[at : at + n_kinds]
-        for i in range(n_kinds):
-            values[i] *= np.divide(matches[i] + past, of_each[i])
-    penalties, n_words = work[0], work[1]
-    for k in range(n_totals):
-        n_reference_words = lists.totals[first_totals + k, MAX_ORDER] + background[8]
-        n_own_words = lists.totals[first_totals + k, 0] + background[1]
-        penalties[k] = np.exp(min(0.0, 1.0 - n_reference_words / n_own_words))
-        n_words[k] = n_reference_words
-    for i in range(n_kinds):
-        values[i] = np.sqrt(np.sqrt(values[i]))
-    for i in range(n_kinds):
-        values[i] = values[i] * penalties[lengths[i]] * n_words[lengths[i]]
+        matches = statistics[2 * order] + background[2 * order]
+        precision *= np.divide(matches, statistics[2 * order + 1] + background[2 * order + 1])
+    n_words = statistics[1] + background[1]
+    n_reference_words = statistics[8] + background[8]
+    penalty = np.exp(min(0.0, 1.0 - n_reference_words / n_words))
+    return np.sqrt(np.sqrt(precision)) * penalty * n_reference_words

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.progress import Progress
-from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import (
+    Bounds,
     MertConfig,
     OptimizerConfig,
     OptimizerResult,
@@ -27,7 +27,7 @@ from tuning.optimisers.contract import (
     result_of,
 )
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.pools.nbest_pool import NBestPool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
 MAX_SWEEPS = 50  # a guard: climbs end by themselves after three to ten
 N_ROUNDS = 7  # with more rounds, each has too few climbs to choose among

@@ -15,10 +15,15 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from moses_bridge.base.progress import track
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
+from tuning.optimisers.contract import (
+    Bounds,
+    OptimizerConfig,
+    OptimizerResult,
+    free_columns,
+    result_of,
+)
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.pools.nbest_pool import NBestPool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
 N_SAMPLES = (
     16  # regressions on different sentences, so that there are several lines to search along

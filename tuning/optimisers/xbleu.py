@@ -16,10 +16,15 @@ from scipy.optimize import minimize
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.compiled.kept_code import njit
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
-from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS
-from tuning.pools.nbest_pool import NBestPool, spread_within
+from tuning.metrics.bleu import MAX_ORDER, N_STATISTICS
+from tuning.optimisers.contract import (
+    Bounds,
+    OptimizerConfig,
+    OptimizerResult,
+    free_columns,
+    result_of,
+)
+from tuning.optimisers.nbest_pool import NBestPool, spread_within
 
 # Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
 # choose among, the last is near to what the decoder does. In units of the spread within a sentence.

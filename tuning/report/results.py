@@ -15,8 +15,8 @@ import pandas as pd
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.output_scores import OutputScores
 from tuning.loop.run_directory import TuningRun
-from tuning.report.frames import comparison_frame, comparison_notes
-from tuning.report.plot import plot_runs
+from tuning.report.comparison_table import comparison_notes, comparison_rows
+from tuning.report.pictures import plot_runs
 from tuning.report.run_series import weights_by_iteration
 from tuning.report.write import write_comparison
 
@@ -112,7 +112,7 @@ class Compared:
     def _repr_html_(self) -> str:
         """The table of `tuning compare`, for a notebook."""
         notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in self.notes())
-        return comparison_frame(self.comparison).to_html(index=False) + "\n" + notes
+        return pd.DataFrame(comparison_rows(self.comparison)).to_html(index=False) + "\n" + notes
 
 
 def _numbers(row: ResultRow) -> dict[str, object]:

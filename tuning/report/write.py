@@ -1,43 +1,19 @@
-"""Writing the results in the requested format."""
+"""Writing results in all forms, or printing them in one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from tuning.report.forms import RENDERERS, OutputFormat, Row, to_json
 
-from moses_bridge.base.lock import held_directory
-from moses_bridge.base.textio import open_write
-from tuning.compare.comparison import Comparison
-from tuning.compare.gains import Gains
-from tuning.compare.output_scores import OutputScores, SystemScores
-from tuning.compare.pooling import Pooled
-from tuning.compare.scan.weight_scan import Scan
-from tuning.report.as_json import to_json
-from tuning.report.choices import OutputFormat
-from tuning.report.frames import (
-    comparison_frame,
-    comparison_notes,
-    scores_frame,
-    systems_frame,
-)
-from tuning.report.gains_frames import gains_frame, gains_notes
-from tuning.report.gains_plot import plot_gains
-from tuning.report.latex import to_latex
-from tuning.report.markdown import to_markdown
-from tuning.report.pool_frames import pool_frame, pool_notes
-from tuning.report.scan_frames import scan_frame, scan_notes
-from tuning.report.scan_plot import plot_scan
-from tuning.report.text import to_text
-from tuning.report.verdict import verdict
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison
+    from tuning.compare.gains import Gains, Pooled
+    from tuning.compare.output_scores import OutputScores, SystemScores
+    from tuning.compare.scan import Scan
 
-Renderer = Callable[[pd.DataFrame, Sequence[str], Sequence[str]], str]  # cells, notes, lead
-RENDERERS: dict[str, Renderer] = {
-    "text": to_text,
-    "markdown": to_markdown,
-    "latex": to_latex,
-}
 SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
 
 
@@ -52,8 +28,11 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
     Returns:
         The text of table.txt.
     """
-    frame, notes = comparison_frame(comparison), comparison_notes(comparison)
-    return _write_forms(frame, notes, to_json(comparison), out / "table", verdict(comparison))
+    from tuning.report.comparison_table import comparison_notes, comparison_rows
+    from tuning.report.verdict import verdict
+
+    rows, notes = comparison_rows(comparison), comparison_notes(comparison)
+    return _write_forms(rows, notes, to_json(comparison), out / "table", verdict(comparison))
 
 
 def write_scan(scan: Scan, out: Path) -> str:
@@ -65,7 +44,10 @@ def write_scan(scan: Scan, out: Path) -> str:
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    text = _write_forms(scan_frame(scan), scan_notes(scan), to_json(scan), out / "scan")
+    from tuning.report.pictures import plot_scan
+    from tuning.report.tables import scan_notes, scan_rows
+
+    text = _write_forms(scan_rows(scan), scan_notes(scan), to_json(scan), out / "scan")
     plot_scan(scan, out / "scan.svg")
     return text
 
@@ -79,7 +61,10 @@ def write_gains(gains: Gains, out: Path) -> str:
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    text = _write_forms(gains_frame(gains), gains_notes(gains), to_json(gains), out / "gains")
+    from tuning.report.pictures import plot_gains
+    from tuning.report.tables import gains_notes, gains_rows
+
+    text = _write_forms(gains_rows(gains), gains_notes(gains), to_json(gains), out / "gains")
     plot_gains(gains, out / "gains.svg")
     return text
 
@@ -90,23 +75,22 @@ def write_pooled(pooled: Pooled, out: Path) -> str:
     Returns:
         The text of pool.txt.
     """
-    return _write_forms(pool_frame(pooled), pool_notes(pooled), to_json(pooled), out / "pool")
+    from tuning.report.tables import pool_notes, pool_rows
+
+    return _write_forms(pool_rows(pooled), pool_notes(pooled), to_json(pooled), out / "pool")
 
 
 def _write_forms(
-    frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str] = ()
+    rows: Sequence[Row], notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str] = ()
 ) -> str:
+    from moses_bridge.base.lock import held_directory
+    from moses_bridge.base.textio import open_write
+
+    contents = {suffix: RENDERERS[form](rows, notes, lead) for suffix, form in SUFFIXES.items()}
     with held_directory(out.parent):
-        return _write_each(frame, notes, as_json, out, lead)
-
-
-def _write_each(
-    frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str]
-) -> str:
-    contents = {suffix: RENDERERS[form](frame, notes, lead) for suffix, form in SUFFIXES.items()}
-    for suffix, content in (contents | {"json": as_json}).items():
-        with open_write(out.with_suffix(f".{suffix}")) as stream:
-            stream.write(content.encode())
+        for suffix, content in (contents | {"json": as_json}).items():
+            with open_write(out.with_suffix(f".{suffix}")) as stream:
+                stream.write(content.encode())
     return contents["txt"]
 
 
@@ -114,12 +98,16 @@ def format_scores(scores: OutputScores, form: OutputFormat) -> str:
     """The scores of one file of translations as "json", "text", "markdown" or "latex"."""
     if form == "json":
         return to_json(scores)
-    return RENDERERS[form](scores_frame(scores), scores.signatures, ())
+    from tuning.report.tables import scores_row
+
+    return RENDERERS[form]([scores_row(scores)], scores.signatures, ())
 
 
 def format_systems(systems: Sequence[SystemScores], form: OutputFormat) -> str:
     """The scores of several systems as "json", "text", "markdown" or "latex"."""
     if form == "json":
         return to_json(systems)
+    from tuning.report.tables import system_row
+
     notes = [note for scores in systems[:1] for note in scores.outputs[0].signatures]
-    return RENDERERS[form](systems_frame(systems), notes, ())
+    return RENDERERS[form]([*map(system_row, systems)], notes, ())

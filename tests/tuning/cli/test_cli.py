@@ -13,10 +13,9 @@ from click.testing import CliRunner
 from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
 from tuning.cli import main
-from tuning.compare.scan.weight_scan import ScanConfig
+from tuning.compare.scan import ScanConfig
 from tuning.compare.systems import CompareConfig
-from tuning.loop.rerank_config import RerankConfig
-from tuning.loop.tuning_loop import TuningConfig
+from tuning.loop.settings import RerankConfig, TuningConfig
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 from tuning.optimisers.contract import OptimizerConfig
 

@@ -12,8 +12,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacremoses import MosesDetokenizer
 
-from tuning.compare.detokenised import DetokenisedReferences
-from tuning.pools import ter
+from tuning.compare.output_scores import DetokenisedReferences
+from tuning.metrics import ter_edits
 
 
 def test_scores_are_those_of_sacrebleu(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_each_distinct_line_is_counted_once(
         counted.append(words)
         return 1, 2.0
 
-    monkeypatch.setattr(ter, "ter_statistics", count)
+    monkeypatch.setattr(ter_edits, "ter_statistics", count)
     output = write_numbers(tmp_path / "output", 0, 3)
     other = write_numbers(tmp_path / "other", 0, 2)
     with other.open("a") as stream:

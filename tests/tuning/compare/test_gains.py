@@ -14,8 +14,8 @@ from moses_bridge.base.lock import held_directory
 from tuning.cli import main
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.compare.gains import gains_of
-from tuning.report.as_json import to_json
-from tuning.report.gains_frames import gains_frame
+from tuning.report.forms import to_json
+from tuning.report.tables import gains_rows
 from tuning.report.write import write_gains
 
 
@@ -52,7 +52,7 @@ def test_p_values_are_corrected_for_the_tables() -> None:
 
 
 def test_a_row_a_table() -> None:
-    rows = gains_frame(gains_of(COMPARISONS, "+RNN")).to_dict("records")
+    rows = gains_rows(gains_of(COMPARISONS, "+RNN"))
     assert rows[1] == {
         "table": "small",
         "baseline": "40.00",

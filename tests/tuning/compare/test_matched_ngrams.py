@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tuning.compare.comparison import NgramMatches
-from tuning.compare.matched_ngrams import N_SHOWN, contrast_ngrams
+from tuning.compare.word_matches import N_SHOWN, contrast_ngrams
 
 
 def write(path: Path, lines: list[str]) -> Path:

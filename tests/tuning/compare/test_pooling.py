@@ -13,8 +13,8 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from tuning.cli import main
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
-from tuning.compare.pooling import pool
-from tuning.report.as_json import to_json
+from tuning.compare.gains import pool
+from tuning.report.forms import to_json
 
 # Tuberculosis and none of it with the vaccine, and without: Colditz et al. (1994), as in van Houwelingen et al.
 # (2002), table I.

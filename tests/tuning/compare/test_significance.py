@@ -11,15 +11,9 @@ from scipy.optimize import brentq
 from scipy.special import gammainc
 from scipy.stats import nct, t, ttest_ind
 
-from tuning.compare.significance import (
-    Difference,
-    SystemOutputs,
-    bootstrap_deviation,
-    compare_outputs,
-    holm,
-    jackknife_error,
-)
-from tuning.pools.bleu_stats import bleu
+from tuning.compare.significance import Difference, compare_outputs, holm, jackknife_error
+from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation
+from tuning.metrics.bleu import bleu
 
 N_RUNS = 3
 

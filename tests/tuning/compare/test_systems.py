@@ -23,14 +23,16 @@ from moses_bridge.base.textio import write_lines
 from tuning.cli import main
 from tuning.compare import systems as evaluation
 from tuning.compare import translations
-from tuning.compare.systems import CompareConfig, ResultRow, compare
+from tuning.compare.comparison import ResultRow, read_comparison
+from tuning.compare.sentence_facts import TextContext
+from tuning.compare.systems import CompareConfig, compare
 from tuning.compare.translations import translate_all, translate_runs
-from tuning.loop.nbest_choice import NBestFeature
-from tuning.loop.run_directory import Iteration, TuningRun, load_run, save_run
-from tuning.loop.tuning_loop import LIMIT, tune
-from tuning.pools.metric_by_name import MetricChoice
-from tuning.report.as_json import to_json
-from tuning.report.table_file import read_comparison
+from tuning.loop.fingerprints import ParallelText
+from tuning.loop.list_features import NBestFeature
+from tuning.loop.run_directory import LIMIT, Iteration, TuningRun, load_run, save_run
+from tuning.loop.tuning_loop import TunedSystem, tune
+from tuning.metrics.by_name import MetricChoice
+from tuning.report.forms import to_json
 from tuning.report.write import write_comparison
 
 if TYPE_CHECKING:
@@ -212,7 +214,8 @@ def test_a_reference_of_another_length_stops_before_anything_is_decoded(
     with pytest.raises(InputError, match=message + "test has"):
         compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
     with pytest.raises(InputError, match=message + "source has"):
-        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", system.config)
+        text = ParallelText(system["source"], [longer])
+        tune(TunedSystem(system["moses.ini"]), text, tmp_path / "other", system.config)
     assert system.decoder.calls == n_calls
 
 
@@ -518,7 +521,9 @@ def test_the_far_sentences_are_compared_as_a_text_of_their_own(
         for name, qualities in {"bad": (39, 41), "good": (60, 64), "noise": (37, 42)}.items()
     }
     config = CompareConfig(n_samples=9, control="noise")
-    table = compare(systems, texts[0], [texts[1]], config, training=[tmp_path / "train"])
+    table = compare(
+        systems, texts[0], [texts[1]], config, context=TextContext([tmp_path / "train"])
+    )
     assert table.near_copies == {"0.5": 0.4, "0.7": 0.4, "0.8": 0.4}
     assert table.n_far == 60
     plain = compare(systems, texts[0], [texts[1]], config)
@@ -595,7 +600,11 @@ def test_documents_are_told_and_change_the_interval_alone(
     }
     (tmp_path / "groups").write_text("".join(f"document {n // 10}\n" for n in range(100)))
     table = compare(
-        systems, texts[0], [texts[1]], CompareConfig(n_samples=9), groups=tmp_path / "groups"
+        systems,
+        texts[0],
+        [texts[1]],
+        CompareConfig(n_samples=9),
+        context=TextContext(groups=tmp_path / "groups"),
     )
     plain = compare(systems, texts[0], [texts[1]], CompareConfig(n_samples=9))
     assert table.n_documents == 10
@@ -642,7 +651,11 @@ def test_rows_of_one_network_are_said_to_be_of_one(
 def test_too_few_far_sentences_have_no_lines(texts: tuple[Path, Path], tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", 50)
     table = compare(
-        {"A": [run]}, texts[0], [texts[1]], CompareConfig(n_samples=9), training=[texts[0]]
+        {"A": [run]},
+        texts[0],
+        [texts[1]],
+        CompareConfig(n_samples=9),
+        context=TextContext([texts[0]]),
     )
     assert (table.n_far, table.rows[0].far) == (0, None)
     text = write_comparison(table, tmp_path / "table")

@@ -6,7 +6,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from moses_bridge.base.errors import InputError
-from tuning.compare.tuned_metrics import metrics_of_runs, tuned_metrics
+from tuning.compare.output_scores import metrics_of_runs, tuned_metrics
 
 REFERENCE = ["the old cat sat here .", "a dog ran home"]
 OUTPUTS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from tuning.compare.word_accuracy import FEWEST, count_words, word_accuracies
+from tuning.compare.word_matches import FEWEST, count_words, word_accuracies
 
 
 def write(path: Path, lines: list[str]) -> Path:

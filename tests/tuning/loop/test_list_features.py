@@ -11,8 +11,7 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError, ToolError, UserError
 from moses_bridge.base.textio import read_lines
-from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature, choose_best
+from tuning.loop.list_features import ListFeatures, NBestFeature, choose_best
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6

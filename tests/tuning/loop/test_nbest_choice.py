@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
+from tuning.loop.list_features import NBestFeature, choose_best, search_weights
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6

@@ -14,11 +14,11 @@ from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
-from tuning.loop.nbest_choice import NBestFeature, feature_of_model
-from tuning.loop.rerank_config import RerankConfig
-from tuning.loop.rerank_lists import ListedText, rerank_lists
+from tuning.loop.list_features import NBestFeature, feature_of_model
+from tuning.loop.rerank import ListedText, rerank_lists
+from tuning.loop.settings import RerankConfig
+from tuning.metrics.by_name import MetricName
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
-from tuning.pools.metric_name import MetricName
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 # The first hypothesis is wrong; LM0 is higher for the right one, which comes second.

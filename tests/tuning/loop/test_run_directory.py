@@ -10,20 +10,24 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from tuning.loop import run_directory
-from tuning.loop.iteration_files import Weights, read_optimised
-from tuning.loop.nbest_choice import NBestFeature
-from tuning.loop.run_directory import (
-    Iteration,
-    TuningRun,
-    best_iteration,
+from moses_bridge.formats.moses_ini import read_ini
+from tuning.loop import fingerprints
+from tuning.loop.fingerprints import (
     check_unchanged,
-    claim,
     file_hash,
     fingerprint_commands,
     fingerprint_ini,
-    load_run,
     refuse_commands,
+)
+from tuning.loop.list_features import NBestFeature
+from tuning.loop.run_directory import (
+    Iteration,
+    TuningRun,
+    Weights,
+    best_iteration,
+    claim,
+    load_run,
+    read_optimised,
     save_run,
 )
 
@@ -54,7 +58,7 @@ def test_file_prefix_and_directory_are_hashed(
         (tmp_path / name).write_bytes(content)
     ini = write_ini(tmp_path, str(tmp_path / named))
     expected = {f"T0/{Path(name).name}": sha(content) for name, content in files.items()}
-    assert fingerprint_ini(ini) == {"ini": sha(ini.read_bytes())} | expected
+    assert fingerprint_ini(read_ini(ini)) == {"ini": sha(ini.read_bytes())} | expected
 
 
 def test_two_features_with_files_of_one_name_are_kept_apart(tmp_path: Path) -> None:
@@ -64,7 +68,7 @@ def test_two_features_with_files_of_one_name_are_kept_apart(tmp_path: Path) -> N
         (tmp_path / name / "table.gz").write_bytes(name.encode())
         lines.append(f"PhraseDictionaryMemory name={name}0 path={tmp_path / name / 'table.gz'}")
     (tmp_path / "moses.ini").write_text("\n".join(lines) + "\n")
-    hashes = fingerprint_ini(tmp_path / "moses.ini")
+    hashes = fingerprint_ini(read_ini(tmp_path / "moses.ini"))
     assert hashes["A0/table.gz"] == sha(b"A")
     assert hashes["B0/table.gz"] == sha(b"B")
 
@@ -72,7 +76,7 @@ def test_two_features_with_files_of_one_name_are_kept_apart(tmp_path: Path) -> N
 def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
     ini = write_ini(tmp_path, str(tmp_path / "none.gz"))
     with pytest.raises(InputError, match=r"none\.gz, expected a file, a directory or their prefix"):
-        fingerprint_ini(ini)
+        fingerprint_ini(read_ini(ini))
 
 
 A, B, C = ({"LM0": [weight]} for weight in (0.25, 0.5, 0.75))
@@ -180,7 +184,7 @@ def test_a_directory_of_thousands_of_files_is_not_read(tmp_path: Path) -> None:
     (large / "one more").mkdir()
     for make in (
         lambda: fingerprint_commands({"X0": f"score --model={large}"}),
-        lambda: fingerprint_ini(write_ini(tmp_path, str(large))),
+        lambda: fingerprint_ini(read_ini(write_ini(tmp_path, str(large)))),
     ):
         with pytest.raises(ConfigError, match=r"large: found more than 1,000 files .* smaller"):
             make()
@@ -192,7 +196,7 @@ def test_of_many_changed_files_some_are_named(tmp_path: Path) -> None:
         (tmp_path / "model" / f"{number:02}").touch()
     run = run_of(A, [A])
     run.ini = str(write_ini(tmp_path, str(tmp_path / "model")))
-    run.hashes = fingerprint_ini(Path(run.ini)) | {"ini": "0"}
+    run.hashes = fingerprint_ini(read_ini(run.ini)) | {"ini": "0"}
     for path in (tmp_path / "model").iterdir():
         path.write_bytes(b"other")
     with pytest.raises(ConfigError) as raised:
@@ -215,7 +219,7 @@ def test_a_model_of_several_runs_is_read_once(
     runs[tmp_path / "2"].hashes = {}  # as of a version that kept none
     read: list[Path] = []
     monkeypatch.setattr(
-        run_directory, "file_hash", lambda path: read.append(path) or file_hash(path)
+        fingerprints, "file_hash", lambda path: read.append(path) or file_hash(path)
     )
     check_unchanged(runs)
     assert read == [ini, model]

@@ -21,13 +21,14 @@ from moses_bridge.formats.weights import sparse_weights
 from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
-from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature
+from tuning.loop.fingerprints import ParallelText
+from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import load_run
-from tuning.loop.tuning_loop import TuningConfig, decode_text, tune
+from tuning.loop.settings import TuningConfig
+from tuning.loop.tuning_loop import TunedSystem, tune
+from tuning.metrics.by_name import MetricName
 from tuning.optimisers.contract import OptimizerResult
-from tuning.pools.metric_name import MetricName
-from tuning.pools.nbest_pool import NBestPool, make_pool
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, oracle_value
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import FixedSystem
@@ -51,7 +52,10 @@ def test_a_run_may_be_tuned_for_another_metric(
 ) -> None:
     config = replace(CONFIG, metric=metric)
     found = tune(
-        system["moses.ini"], system["source"], [system["reference"]], tmp_path / "run", config
+        TunedSystem(system["moses.ini"]),
+        ParallelText(system["source"], [system["reference"]]),
+        tmp_path / "run",
+        config,
     )
     assert found.dev_bleu == pytest.approx(100)
     assert load_run(tmp_path / "run") == found
@@ -99,12 +103,12 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
     texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
-    run = tune(system["moses.ini"], *texts, out, system.config)
+    run = tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
     assert run.seed == 1
     outputs = [f"iter{number:02}.out" for number in range(1, len(run.iterations) + 1)]
     assert sorted(path.name for path in out.glob("*.out")) == outputs
     with pytest.raises(ConfigError, match="--resume"):
-        tune(system["moses.ini"], *texts, out, system.config)
+        tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
 
 
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
@@ -117,12 +121,10 @@ def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) 
 def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Path) -> None:
     first = system.run(tmp_path / "first")
     again = tune(
-        system["moses.ini"],
-        system["source"],
-        [system["reference"]],
+        TunedSystem(system["moses.ini"], init_weights=tmp_path / "first" / "weights.json"),
+        ParallelText(system["source"], [system["reference"]]),
         tmp_path / "second",
         system.config,
-        init_weights=tmp_path / "first" / "weights.json",
     )
     assert again.iterations[0].weights == first.weights
     assert again.iterations[0].bleu == pytest.approx(100)
@@ -132,7 +134,12 @@ def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: P
     def tuned(names: Sequence[str]) -> None:
         features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
         texts = (system["source"], [system["reference"]])
-        tune(system["moses.ini"], *texts, tmp_path / "run", system.config, nbest_features=features)
+        tune(
+            TunedSystem(system["moses.ini"], features),
+            ParallelText(*texts),
+            tmp_path / "run",
+            system.config,
+        )
 
     with pytest.raises(ConfigError, match=r"moses\.ini has a feature LM0; use another name"):
         tuned(["LM0"])
@@ -152,7 +159,13 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
     def tuned(command: str) -> loop.TuningRun:
         config = replace(system.config, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
-        return tune(system["moses.ini"], *texts, tmp_path / "run", config, resume=True)
+        return tune(
+            TunedSystem(system["moses.ini"]),
+            ParallelText(*texts),
+            tmp_path / "run",
+            config,
+            resume=True,
+        )
 
     result = tuned("serve one")
     assert result.iterations[0].weights["CSLM0"] == [0.0]
@@ -174,7 +187,9 @@ def test_several_neural_models_start_where_they_are_told(
         config = replace(system.config, decoder=decoder, neural_weight=weight)
         texts = (system["source"], [system["reference"]])
         out = tmp_path / "-".join(names)
-        run = tune(system["moses.ini"], *texts, out, config, init_weights=init)
+        run = tune(
+            TunedSystem(system["moses.ini"], init_weights=init), ParallelText(*texts), out, config
+        )
         assert run.commands() == {name: f"serve {name.lower()}" for name in names}
         assert load_run(out).commands() == run.commands()
         return run.iterations[0].weights
@@ -495,7 +510,7 @@ def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
     )
     pool = make_pool(("A_0",), np.array([0, 0, 3, 3]), np.zeros((4, 1)), statistics)
     # The second and the third: 9 of 11, 7 of 9, 5 of 7 and 3 of 5 n-grams, as long as the references.
-    assert loop.oracle_value(pool) == pytest.approx(100 * (3 / 11) ** 0.25)
+    assert oracle_value(pool) == pytest.approx(100 * (3 / 11) ** 0.25)
 
 
 def test_patience_counts_from_the_best_decoding(
@@ -576,12 +591,11 @@ def test_a_retrained_model_behind_a_command_is_another_run(
         texts = (system["source"], [system["reference"]])
         features = [feature]
         return tune(
-            system["moses.ini"],
-            *texts,
+            TunedSystem(system["moses.ini"], features),
+            ParallelText(*texts),
             tmp_path / "run",
             system.config,
             resume=True,
-            nbest_features=features,
         )
 
     result = tuned()

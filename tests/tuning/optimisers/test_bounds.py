@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_bridge.base.errors import ConfigError
-from tuning.optimisers.bounds import Bounds
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.by_name import OptimizerName, load_optimizer
-from tuning.optimisers.contract import MertConfig, OptimizerConfig
+from tuning.optimisers.contract import Bounds, MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 NAMES = ("LM0_0", "T0_0", "T0_1")
 

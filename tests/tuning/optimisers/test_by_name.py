@@ -11,7 +11,7 @@ import pytest
 
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
-from tuning.pools.nbest_pool import make_pool
+from tuning.optimisers.nbest_pool import make_pool
 
 RIGHT, WRONG = [6, 6, 5, 5, 4, 4, 3, 3, 6], [3, 6, 1, 5, 1, 4, 1, 3, 6]
 LABELS: dict[OptimizerName, str] = {

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.envelope import (
     Direction,
-    _rising_order,
     best_step,
     envelope,
     hull_candidates,
 )
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 Numbers = NDArray[np.float64]
 
@@ -113,16 +112,6 @@ def test_lines_below_a_chord_are_left_out() -> None:
 @pytest.mark.parametrize("slope", [0.0, -1.5])
 def test_of_parallel_lines_the_first_highest_wins(slope: float) -> None:
     assert winners_of(np.full(4, slope), np.array([1.0, 3, 3, 2])) == ([1], [-np.inf])
-
-
-def test_corners_are_sorted_whatever_their_signs_and_sizes() -> None:
-    rng = np.random.default_rng(1)
-    numbers = rng.standard_normal(5000) * 10.0 ** rng.integers(-200, 200, 5000)
-    near = (
-        1 + np.arange(-40, 40)[::-1] * 2.0**-52
-    )  # the upper halves of their bits are equal or nearly so
-    for some in (np.concatenate([numbers, near, -near, [0.0, np.inf]]), np.empty(0)):
-        assert some[_rising_order(some)].tolist() == sorted(some)
 
 
 def test_two_hypotheses_by_hand() -> None:

@@ -10,13 +10,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import Optimizer, OptimizerConfig
-from tuning.optimisers.kbmira import WORK_ROWS, _averages, _background_bleus, optimize_kbmira
+from tuning.optimisers.kbmira import _averages, _background_bleu, optimize_kbmira
+from tuning.optimisers.nbest_pool import NBestPool, make_pool
 from tuning.optimisers.pro import optimize_pro
-from tuning.optimisers.sentence_columns import sentence_columns
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
@@ -43,12 +42,9 @@ def pool_of_choices(n_sentences: int) -> NBestPool:
 
 
 @njit
-def background_bleus(lists, sentence, background):  # type: ignore[no-untyped-def]
+def compiled_bleu(statistics, background):  # type: ignore[no-untyped-def]
     """Compiled code alone can call the function."""
-    kinds = lists.kinds[lists.offsets[sentence] : lists.offsets[sentence + 1]]
-    values = np.empty(len(kinds))
-    _background_bleus(lists, sentence, background, values, np.empty((WORK_ROWS, len(kinds))))
-    return values[kinds]
+    return _background_bleu(statistics, background)
 
 
 def background_bleu(statistics: list[int], background: Numbers) -> float:
@@ -59,9 +55,8 @@ def background_bleu(statistics: list[int], background: Numbers) -> float:
 
 
 def averages(features: Numbers, statistics: Any, offsets: Any, *further: Any) -> Numbers:
-    """The weights after each epoch, from lists as a pool has them."""
-    learned = _averages(sentence_columns(features, statistics, offsets), features, *further)
-    return np.asarray(learned)
+    """The weights after each epoch."""
+    return np.asarray(_averages(features, np.asarray(statistics, float), offsets, *further))
 
 
 def test_background_bleu_is_the_formula() -> None:
@@ -70,12 +65,9 @@ def test_background_bleu_is_the_formula() -> None:
     precision = np.prod([5 / 10, 2 / 8, 2 / 6, 2 / 4]) ** 0.25
     expected = precision * np.exp(1 - 11 / 10) * 11
     assert background_bleu(WRONG, background) == pytest.approx(expected)
-    statistics = np.array([RIGHT, LONGER, WRONG, RIGHT, SHORTER, WRONG], np.int32)
-    lists = sentence_columns(np.zeros((6, 1)), statistics, np.array([0, 2, 6]))
-    found = [background_bleus(lists, sentence, background).tolist() for sentence in (0, 1)]
-    rows = [background_bleu(row, background) for row in statistics.tolist()]
-    assert found == [pytest.approx(rows[:2]), pytest.approx(rows[2:])]
-    assert len(set(rows)) == 4
+    for row in (RIGHT, LONGER, WRONG, SHORTER):
+        found = compiled_bleu(np.array(row, float), background)
+        assert found == pytest.approx(background_bleu(row, background))
 
 
 def test_one_step_of_mira_by_hand() -> None:

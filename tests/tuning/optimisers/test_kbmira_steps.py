@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
+from tuning.metrics.bleu import bleu
 from tuning.optimisers.kbmira import _averages
-from tuning.optimisers.sentence_columns import sentence_columns
-from tuning.pools.bleu_stats import bleu
 
 Numbers = NDArray[np.float64]
 # After some 35 epochs kbmira's float32 takes another hope or fear than float64 does.
@@ -98,8 +97,9 @@ def test_our_averages_are_those_of_the_algorithm(lists: Lists) -> None:
     n_sentences, no_bound = len(sizes), np.full(len(lists.start), np.inf)
     features, statistics = np.concatenate(lists.features), np.concatenate(lists.statistics)
     found = _averages(
-        sentence_columns(features, statistics, np.cumsum([0, *sizes])),
         features,
+        statistics,
+        np.cumsum([0, *sizes]),
         np.tile(np.arange(n_sentences), (N_EPOCHS, 1)),
         lists.start,
         -no_bound,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from tuning.metrics.bleu import bleu, log_sentence_bleu
 from tuning.optimisers import mert
-from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
-from tuning.optimisers.contract import MertConfig, OptimizerConfig
+from tuning.optimisers.contract import Bounds, MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.mert import (
     _random_directions,
@@ -25,8 +25,7 @@ from tuning.optimisers.mert import (
     _spread,
     optimize_mert,
 )
-from tuning.pools.bleu_stats import bleu, log_sentence_bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration

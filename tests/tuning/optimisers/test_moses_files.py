@@ -9,8 +9,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError
 from tuning.optimisers.by_name import load_optimizer
 from tuning.optimisers.contract import OptimizerConfig
-from tuning.optimisers.moses_files import optimize_files
-from tuning.pools.moses_pool import read_moses_pool, read_start
+from tuning.optimisers.moses_files import optimize_files, read_moses_pool, read_start
 
 
 def test_each_features_file_has_its_scores_file(tmp_path: Path) -> None:

@@ -9,26 +9,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tuning.metrics.bleu import BLEU, References
+from tuning.metrics.chrf import ChrfReferences
+from tuning.metrics.column_metric import COLUMN
+from tuning.metrics.edit_rates import CerReferences, WordAccuracyReferences
+from tuning.metrics.metric import Metric, MetricReferences
+from tuning.metrics.ter import TerReferences
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.kbmira import LARGEST_STEP, _averages
-from tuning.optimisers.sentence_columns import sentence_columns
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, spread_within, weighted_scores
 from tuning.optimisers.xbleu import expected_gain
-from tuning.pools.bleu_stats import BLEU, References
-from tuning.pools.chrf import ChrfReferences
-from tuning.pools.column_metric import COLUMN
-from tuning.pools.edit_rates import CerReferences, WordAccuracyReferences
-from tuning.pools.metric import MetricReferences, SummedMetric
-from tuning.pools.nbest_pool import NBestPool, make_pool, spread_within, weighted_scores
-from tuning.pools.ter import TerReferences
 
 N_SENTENCES, N_HYPOTHESES = 8, 12
 QUICK = OptimizerConfig(mert=MertConfig(n_restarts=2, n_directions=2, small_pool_work=0))
 COUNTERS = [References, ChrfReferences, TerReferences, WordAccuracyReferences, CerReferences]
 
 
-class PlainBleu(SummedMetric):
+class PlainBleu(Metric):
     """BLEU by what all metrics have."""
 
     def value(self, sums: Any) -> NDArray[np.float64]:
@@ -149,8 +148,8 @@ def test_batch_mira_follows_the_gains() -> None:
             weights = weights + min(LARGEST_STEP, loss / (difference @ difference)) * difference
         visited.append(weights)
     unbounded = np.full(3, np.inf)
-    lists = sentence_columns(pool.features, pool.statistics, pool.offsets, gains)
-    found = _averages(lists, pool.features, orders, start, -unbounded, unbounded)
+    lists = pool.features, gains[:, None], pool.offsets
+    found = _averages(*lists, orders, start, -unbounded, unbounded)
     assert found[-1].tolist() == pytest.approx(np.mean(visited, axis=0).tolist())
 
 

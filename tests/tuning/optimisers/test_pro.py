@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from tuning.metrics.bleu import bleu
 from tuning.optimisers import pro
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import Bounds, OptimizerConfig
+from tuning.optimisers.nbest_pool import NBestPool, make_pool
 from tuning.optimisers.pro import _best_between, _draw_pairs, _interpolate, _regress, optimize_pro
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool
 
 RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
 WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
-from tuning.optimisers.bounds import Bounds
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.metrics.bleu import bleu
+from tuning.optimisers.contract import Bounds, OptimizerConfig
+from tuning.optimisers.nbest_pool import NBestPool, make_pool, spread_within
 from tuning.optimisers.xbleu import (
     _climb,
     _expect,
@@ -22,8 +23,6 @@ from tuning.optimisers.xbleu import (
     optimize_xbleu,
     smooth_log_bleu,
 )
-from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool, spread_within
 
 Numbers = NDArray[np.float64]
 

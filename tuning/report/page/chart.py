@@ -26,6 +26,13 @@ COLOURS = (
     "#00695c",
     "#ad1457",
 )
+SEQUENTIAL = (
+    "#9ecae1",
+    "#6baed6",
+    "#3182bd",
+    "#08519c",
+    "#08306b",
+)  # light to dark: rare to frequent
 INK, MUTED, GRID = "#1d2430", "#5b6472", "#e4e7ec"
 FADED = "#c3c9d1"
 FEW_SYSTEMS = 5  # so many lines in one chart can be told apart

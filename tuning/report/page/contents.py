@@ -9,16 +9,21 @@ from pathlib import Path
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.steps import own_version, read_steps
-from tuning.compare.comparison import Comparison, ResultRow
+from tuning.compare.comparison import Comparison, ResultRow, read_comparison
+from tuning.compare.translated_text import TranslatedText, read_translated_text
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import Chart, Palette
-from tuning.report.page.learning_curve import networks_behind, read_learning_curve
-from tuning.report.page.point_charts import map_chart, scatter_chart
-from tuning.report.page.point_map import read_point_map
-from tuning.report.page.run_charts import dev_bleu_chart, learning_charts, weight_chart
-from tuning.report.page.scored_pairs import sample_scored_pairs
-from tuning.report.page.sentences import TranslatedText, read_translated_text
+from tuning.report.page.learning_curve import learning_charts, networks_behind, read_learning_curve
+from tuning.report.page.map_chart import map_chart, read_point_map
+from tuning.report.page.scored_pairs import sample_scored_pairs, scatter_chart
+from tuning.report.page.system_charts import (
+    delta_chart,
+    dev_bleu_chart,
+    length_chart,
+    precision_chart,
+    weight_chart,
+)
 from tuning.report.page.table import (
     Table,
     bleu_table,
@@ -32,9 +37,7 @@ from tuning.report.page.table import (
     step_table,
     word_table,
 )
-from tuning.report.page.table_charts import delta_chart, length_chart, precision_chart
 from tuning.report.run_series import load_iterated_run, short_names
-from tuning.report.table_file import read_comparison
 from tuning.report.verdict import verdict
 
 

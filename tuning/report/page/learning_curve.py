@@ -1,10 +1,10 @@
-"""Training logs of networks, and which networks a tuning run uses."""
+"""Training logs of networks, their charts, and which networks a tuning run uses."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from moses_bridge.base.json_files import parse_json, read_json
 from moses_bridge.base.textio import read_bytes
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.run_directory import TuningRun
+from tuning.report.page.chart import COLOURS, Chart, base_spec, number_axis, tooltip
 
 LOG_NAME = "training.jsonl"
 DESCRIPTION = "config.json"
+KINDS: Sequence[str] = ("held out", "training")
 
 
 @dataclass(frozen=True)
@@ -126,3 +128,51 @@ def _model_directories(command: str) -> Iterator[Path]:
         for part in (word, word.partition("=")[2]):
             if part and (Path(part) / LOG_NAME).is_file():
                 yield Path(part)
+
+
+def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
+    """The losses of each network by passes over its data.
+
+    Args:
+        curves: by the name of the network.
+    """
+    return [
+        _learning_chart(name, curve, number)
+        for number, (name, curve) in enumerate(curves.items(), 1)
+    ]
+
+
+def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
+    losses = [
+        (kind, point, loss)
+        for point in curve.points
+        for kind, loss in (("training", point.training_loss), ("held out", point.held_out_loss))
+        if loss is not None
+    ]
+    rows = [
+        {
+            "loss": kind,
+            "epoch": point.epoch,
+            "nats": loss,
+            "update": point.update,
+            "minutes": point.minutes,
+        }
+        for kind, point, loss in losses
+    ]
+    spec = base_spec(rows, f"Training and held-out loss of {name} by passes over its data.", 220)
+    spec["mark"] = {"type": "line", "point": {"size": 20}, "strokeWidth": 1.5}
+    kinds: dict[str, object] = {"domain": KINDS, "range": [COLOURS[0], COLOURS[1]]}
+    spec["encoding"] = {
+        "x": number_axis("epoch", "passes over the data", grid=False),
+        "y": number_axis("nats", "nats per word"),
+        "color": {"field": "loss", "type": "nominal", "title": None, "scale": kinds},
+        "tooltip": tooltip("loss:N", "nats:Q", "epoch:Q", "update:N", "minutes:Q"),
+    }
+    named = curve.architecture and curve.architecture != name
+    shown = f"{name} ({curve.architecture})" if named else name
+    note = (
+        ""
+        if curve.last_loss is None
+        else f"Held out at the end: {curve.last_loss:.3f} nats per word."
+    )
+    return Chart(f"learning-{number}", shown, note, spec)

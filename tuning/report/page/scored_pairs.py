@@ -1,4 +1,4 @@
-"""A sample of a phrase table with a model's column: its score against the table's own, by frequency."""
+"""A sample of a phrase table with a model's column: its score against the table's own, and a chart of both."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import joint_count_or_zero, split_row
 from moses_bridge.formats.row_columns import DIRECT_PROB, SCORES, SOURCE, TARGET
+from moses_bridge.formats.words import without_escapes
+from tuning.report.page.chart import (
+    SEQUENTIAL,
+    Chart,
+    base_spec,
+    moved_by_hand,
+    number_axis,
+    tooltip,
+)
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
 MIN_FOR_CORRELATION = 10
@@ -151,3 +160,51 @@ def _model_column(table: Path) -> tuple[int, str, bool]:
         found = f"{type(error).__name__}: {error}"
         raise InputError(described, None, found, "what rescorer score writes") from error
     raise InputError(described, None, "no column of probabilities", "one at least")
+
+
+def class_name(lowest: int) -> str:
+    """The name of a class of frequencies: "2–3", "100+"."""
+    following = [other for other in CLASSES if other > lowest]
+    if not following:
+        return f"{lowest}+"
+    last = following[0] - 1
+    return str(lowest) if last == lowest else f"{lowest}–{last}"
+
+
+def scatter_chart(sample: ScoredSample, number: int) -> Chart:
+    """The model's score against the table's, one point for each phrase pair."""
+    rows = [
+        {
+            "pair": without_escapes(f"{pair.source} → {pair.target}"),
+            "table": pair.table_score,
+            "model": pair.model_score,
+            "frequency": class_name(lowest),
+            "count": pair.count,
+        }
+        for lowest, pairs in sample.classes.items()
+        for pair in pairs
+    ]
+    spec = base_spec(rows, "The model's log-probability of phrase pairs against the table's.", 380)
+    names = [class_name(lowest) for lowest in sample.classes]
+    scale = {"domain": names, "range": list(SEQUENTIAL[-len(names) :])}
+    spec["params"] = [moved_by_hand("sight")]
+    spec["mark"] = {"type": "point", "filled": True, "size": 22, "opacity": 0.65, "aria": False}
+    spec["encoding"] = {
+        "x": number_axis("table", "log p(target | source), the table (nats)"),
+        "y": number_axis("model", "the model (nats)"),
+        "color": {
+            "field": "frequency",
+            "type": "ordinal",
+            "sort": names,
+            "title": "times seen",
+            "scale": scale,
+        },
+        "tooltip": tooltip("pair:N", "count:N", "table:Q", "model:Q", digits=2),
+    }
+    note = (
+        f"{len(rows):,} of {sample.n_rows:,} pairs, as many from each class of frequency as there are room and "
+        "pairs for. Drag to move; zoom with the buttons or with Ctrl and the wheel."
+    )
+    name = f"scatter-{number}"
+    title = f"{Path(sample.model).name or 'Last column'} against the table"
+    return Chart(name, title, note, spec, "canvas", "sight", ("table", "model"))

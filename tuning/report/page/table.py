@@ -18,16 +18,15 @@ from tuning.compare.comparison import (
     WordAccuracy,
 )
 from tuning.loop.run_directory import TuningRun
-from tuning.report.frames import (
+from tuning.report.comparison_table import (
     METRICS_NOTE,
-    UNKNOWN,
+    comparison_lines,
     comparison_notes,
-    far_label,
     metric_heading,
 )
 from tuning.report.page.learning_curve import LearningCurve
-from tuning.report.page.point_charts import class_name
-from tuning.report.page.scored_pairs import ScoredSample
+from tuning.report.page.scored_pairs import ScoredSample, class_name
+from tuning.report.tables import UNKNOWN
 
 SURE = 0.05
 SMALLEST_P = 0.0001
@@ -91,34 +90,25 @@ def bleu_table(comparison: Comparison) -> Table:
     columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "corrected p"]
     if comparison.control:
         columns += ["vs control", "its corrected p"]
-    rows = []
-    for row in comparison.rows:
-        rows.append(_bleu_cells(row, bool(comparison.control)))
-        if row.far is not None:
-            rows.append(_far_cells(row.system, row.far, bool(comparison.control)))
+    rows = [
+        _bleu_cells(name, scores, bool(comparison.control))
+        for name, scores in comparison_lines(comparison)
+    ]
     caption = f"BLEU on {comparison.n_sentences:,} test sentences"
     return Table(caption, [*columns, "runs"], rows, [BLEU_NOTE, *comparison_notes(comparison)[1:]])
 
 
-def _bleu_cells(row: ResultRow, has_control: bool) -> list[Cell]:
-    cells = [
-        Cell(row.system),
-        _spread(row.dev_bleu, row.dev_sd),
-        _spread(row.test_bleu, row.test_sd),
-        number(row.bootstrap_sd, 2),
+def _bleu_cells(name: str, scores: ResultRow | FarScores, has_control: bool) -> list[Cell]:
+    """A line; that on far sentences has neither dev BLEU nor runs."""
+    row = scores if isinstance(scores, ResultRow) else None
+    return [
+        Cell(name),
+        _spread(row.dev_bleu, row.dev_sd) if row else Cell(""),
+        _spread(scores.test_bleu, scores.test_sd),
+        number(scores.bootstrap_sd, 2),
+        *_both_contrasts(scores, has_control),
+        number(row.n_runs if row else None, 0),
     ]
-    return [*cells, *_both_contrasts(row, has_control), number(row.n_runs, 0)]
-
-
-def _far_cells(system: str, far: FarScores, has_control: bool) -> list[Cell]:
-    """The second line of a system: on the sentences far from the training text."""
-    cells = [
-        Cell(far_label(system)),
-        Cell(""),
-        _spread(far.test_bleu, far.test_sd),
-        number(far.bootstrap_sd, 2),
-    ]
-    return [*cells, *_both_contrasts(far, has_control), Cell("")]
 
 
 def _both_contrasts(scores: ResultRow | FarScores, has_control: bool) -> list[Cell]:

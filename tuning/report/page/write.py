@@ -6,6 +6,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ from markupsafe import Markup
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write
 from moses_bridge.formats.words import without_escapes
+from tuning.compare.translated_text import Output, TranslatedText
 from tuning.report.page.contents import PageContents, ReportInputs, gather
-from tuning.report.page.library import plotting_library
-from tuning.report.page.sentences import Output, TranslatedText
 
 HERE = Path(__file__).parent
 # Texts that would end a script element or begin a comment in it are written as escapes.
@@ -138,3 +138,19 @@ def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
         for each in distinct.values()
     ]
     return rows, [places[output.text] for output in outputs]
+
+
+EXPORTED = "window.vegaEmbed = vegaEmbed;"
+
+
+@cache
+def plotting_library() -> str:
+    """The library, ready for a `<script>`; it takes some seconds to join it."""
+    import vl_convert
+
+    # Inside a script element "</script" and "<!--" would end it or change how it is read.
+    return (
+        str(vl_convert.javascript_bundle(EXPORTED))
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tuning.compare.translated_text import read_translated_text
 from tuning.report.page.chart import COLOURS, FEW_SYSTEMS, MUTED, Chart, Palette
 from tuning.report.page.contents import ReportInputs, gather
-from tuning.report.page.sentences import read_translated_text
-from tuning.report.page.table_charts import length_chart
+from tuning.report.page.system_charts import length_chart
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Experiment, Maker

@@ -11,7 +11,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from rescorer.training.log import LogRecord, TrainingLog
-from tuning.loop.nbest_choice import NBestFeature
+from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
 

@@ -19,11 +19,10 @@ from markupsafe import escape
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.extras import MissingExtraError, extra_named
 from tuning.cli import main
+from tuning.compare.comparison import read_comparison
 from tuning.compare.translations import output_path
 from tuning.report.page.contents import ReportInputs, gather
-from tuning.report.page.library import plotting_library
-from tuning.report.page.write import render, write_report
-from tuning.report.table_file import read_comparison
+from tuning.report.page.write import plotting_library, render, write_report
 from tuning.report.verdict import verdict
 
 if TYPE_CHECKING:

@@ -1,0 +1,225 @@
+"""The metrics against sacreBLEU, plain edit distance and each other's laws."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU as SacreBleu
+from sacrebleu.metrics.chrf import CHRF as SacreChrf
+from sacrebleu.metrics.ter import TER as SacreTer
+
+from moses_bridge.base.errors import ConfigError, InputError, ToolError
+from tests.conftest import LARGE
+from tuning.metrics.bleu import BLEU, References
+from tuning.metrics.by_name import MetricChoice
+from tuning.metrics.chrf import CHRF, ChrfReferences
+from tuning.metrics.column_metric import COLUMN, ColumnReferences
+from tuning.metrics.edit_rates import CER, WORD_ACCURACY, CerReferences, WordAccuracyReferences
+from tuning.metrics.ter import TER, TerReferences
+
+N_REAL = 3000  # sacreBLEU takes 6 ms a sentence for TER
+WORDS = ["a", "ab", "abc", "é", "日本", ".", "&apos;", "A", "longer-word", "b"]
+texts = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+sentences = st.lists(
+    st.tuples(texts, st.lists(texts, min_size=2, max_size=2)), min_size=1, max_size=5
+)
+Sentences = list[tuple[str, list[str]]]
+
+
+def encoded(sentences: Sentences) -> list[list[bytes]]:
+    return [[text.encode() for text in references] for _, references in sentences]
+
+
+def hypotheses(sentences: Sentences) -> list[tuple[int, bytes]]:
+    return [(place, text.encode()) for place, (text, _) in enumerate(sentences)]
+
+
+def streams(sentences: Sentences) -> tuple[list[str], list[list[str]]]:
+    outputs = [text for text, _ in sentences]
+    return outputs, [list(each) for each in zip(*(given for _, given in sentences), strict=True)]
+
+
+def check_chrf(sentences: Sentences) -> None:
+    outputs, references = streams(sentences)
+    found = ChrfReferences(encoded(sentences)).statistics(hypotheses(sentences))
+    expected = SacreChrf()._extract_corpus_statistics(outputs, references)
+    assert found.tolist() == expected
+    assert (
+        float(CHRF.value(found.sum(axis=0))) == SacreChrf().corpus_score(outputs, references).score
+    )
+    alone = [SacreChrf().sentence_score(text, given).score for text, given in sentences]
+    assert (100 * CHRF.quality(found)).tolist() == pytest.approx(alone)
+
+
+def check_ter(sentences: Sentences) -> None:
+    outputs, references = streams(sentences)
+    found = TerReferences(encoded(sentences)).statistics(hypotheses(sentences))
+    assert found.tolist() == SacreTer()._extract_corpus_statistics(outputs, references)
+    assert float(TER.value(found.sum(axis=0))) == SacreTer().corpus_score(outputs, references).score
+
+
+@settings(deadline=None)
+@given(sentences)
+def test_chrf_is_sacrebleus(sentences: Sentences) -> None:
+    check_chrf(sentences)
+
+
+@settings(deadline=None)
+@given(sentences)
+def test_ter_is_sacrebleus(sentences: Sentences) -> None:
+    check_ter(sentences)
+
+
+@pytest.mark.slow
+def test_on_thousands_of_real_sentences_the_metrics_are_sacrebleus() -> None:
+    """Each target against the one before it and a changed copy of itself; made up where there is no corpus."""
+    corpus = LARGE.parent / "data" / "debian-en-fr" / "train.fr.gz"
+    rng = random.Random(1)
+    if corpus.exists():
+        with gzip.open(corpus, "rt", encoding="utf-8") as lines:
+            real = [line.rstrip("\n") for line in islice(lines, N_REAL)]
+    else:
+        real = [" ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(N_REAL)]
+    changed = [
+        " ".join(word for word in text.split() if rng.random() > 0.2) or "x" for text in real
+    ]
+    pairs = [
+        (text, [other, before])
+        for text, other, before in zip(changed, real, [real[-1], *real], strict=False)
+    ]
+    check_chrf(pairs)
+    check_ter([(text, given[:1]) for text, given in pairs])
+    outputs, references = streams(pairs)
+    sums = References(encoded(pairs)).statistics(hypotheses(pairs)).sum(axis=0)
+    plain = SacreBleu(tokenize="none", smooth_method="none", force=True)
+    assert float(BLEU.value(sums)) == pytest.approx(plain.corpus_score(outputs, references).score)
+
+
+def distance(one: list[str], other: list[str]) -> int:
+    """Levenshtein's distance by its definition (Wagner and Fischer 1974)."""
+    row = list(range(len(other) + 1))
+    for i, unit in enumerate(one, start=1):
+        before, row[0] = row[0], i
+        for j, expected in enumerate(other, start=1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (unit != expected))
+    return row[-1]
+
+
+@settings(deadline=None)
+@given(sentences)
+def test_edit_rates_are_those_of_the_definition(sentences: Sentences) -> None:
+    one = [(text, given[:1]) for text, given in sentences]
+    words = WordAccuracyReferences(encoded(one)).statistics(hypotheses(one))
+    letters = CerReferences(encoded(one)).statistics(hypotheses(one))
+    assert words.tolist() == [
+        [distance(text.split(), other.split()), len(other.split())] for text, (other,) in one
+    ]
+    assert letters.tolist() == [[distance([*text], [*other]), len(other)] for text, (other,) in one]
+    edits, n_units = words.sum(axis=0)
+    if n_units:
+        assert float(WORD_ACCURACY.value(words.sum(axis=0))) == pytest.approx(
+            100 * (1 - edits / n_units)
+        )
+
+
+def test_of_two_references_the_nearer_one_counts() -> None:
+    references = [[b"a b c d", b"a x"]]
+    assert WordAccuracyReferences(references).statistics([(0, b"a b c")]).tolist() == [[1, 4]]
+    assert WordAccuracyReferences(references).statistics([(0, b"a y")]).tolist() == [[1, 2]]
+    assert CerReferences(references).statistics([(0, b"a xy")]).tolist() == [[1, 3]]
+
+
+@pytest.mark.parametrize("metric", [BLEU, CHRF, TER, WORD_ACCURACY, CER, COLUMN])
+def test_the_values_along_a_line_are_those_of_the_sums(metric: MetricChoice) -> None:
+    rng = np.random.default_rng(1)
+    n = {"bleu": 9, "chrf": 18}.get(metric.name, 2)
+    statistics = rng.integers(500, 1000, (9, n))
+    firsts, losers, winners = np.split(rng.integers(9, size=17).astype(np.int32), [3, 10])
+    sums = statistics[firsts].sum(axis=0)
+    changes = statistics[winners] - statistics[losers]
+    values = [metric.value(sums + changes[:k].sum(axis=0)) for k in range(8)]
+    levels = [metric.level(float(value)) for value in values]
+    assert metric.along(statistics, firsts, losers, winners).tolist() == pytest.approx(levels)
+    better = [metric.sign * float(value) for value in values]
+    assert np.argsort(levels).tolist() == np.argsort(better).tolist()
+
+
+LENGTHS = """\
+import sys
+lines = [open(path).read().splitlines() for path in sys.argv[1:4]]
+with open(sys.argv[4], "w") as out:
+    for words, source, reference in zip(*lines):
+        out.write(f"{len(words) + 100 * len(source) + 10000 * len(reference)}\\n")
+with open("asked", "a") as log:
+    log.write(f"{len(lines[0])}\\n")
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("lengths.py").write_text(LENGTHS)
+    return f"{sys.executable} lengths.py {{hypotheses}} {{source}} {{reference}} {{out}}"
+
+
+def test_a_column_is_asked_for_once_and_kept(command: str) -> None:
+    texts = ([[b"xx"], [b"xxx"]], [b"s", b"ss"], command, Path("cache"))
+    asked = [(0, b"a"), (1, b"abc"), (0, b"a"), (0, b"abc")]
+    expected = [[20101, 1], [30203, 1], [20101, 1], [20103, 1]]
+    references = ColumnReferences(*texts)
+    assert references.statistics(asked).tolist() == expected
+    assert references.statistics(asked[:1]).tolist() == expected[:1]
+    again = ColumnReferences(*texts)
+    assert again.statistics([*asked, (1, b"")]).tolist() == [*expected, [30200, 1]]
+    assert Path("asked").read_text().split() == ["3", "1"]
+    assert float(COLUMN.value(np.array(expected).sum(axis=0))) == np.mean([r[0] for r in expected])
+
+
+def test_numbers_that_do_not_fit_are_refused_and_nothing_is_kept(command: str) -> None:
+    faults = {
+        "head -1": "found 1 lines, expected 2, one a hypothesis",
+        "sed s/1/x/": "numbers of the metric's command:1: found .*, expected a finite number",
+    }
+    for program, message in faults.items():
+        Path("wrong.sh").write_text(f'{program} "$1" > "$2"\n')
+        references = ColumnReferences(
+            [[b"r"]], [b"s"], "sh wrong.sh {hypotheses} {out}", Path("cache")
+        )
+        with pytest.raises(InputError, match=message):
+            references.statistics([(0, b"1"), (0, b"12")])
+    failing = ColumnReferences([[b"r"]], [b"s"], "false {hypotheses} {out}", Path("cache"))
+    with pytest.raises(ToolError, match="failed with status 1"):
+        failing.statistics([(0, b"1")])
+    assert not Path("cache").exists()
+    Path("cache").write_text("key x\n")
+    with pytest.raises(InputError, match="cache:1: found 'x', expected a finite number"):
+        ColumnReferences([[b"r"]], [b"s"], command, Path("cache"))
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "message"),
+    [
+        ("column", "", 'the metric "column" needs a command'),
+        ("chrf", "x {hypotheses} {out}", 'the metric "chrf" has no command'),
+    ],
+)
+def test_a_metric_and_its_command_belong_together(name: str, command: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        MetricChoice(name, command)  # type: ignore[arg-type]
+
+
+def test_a_command_without_its_places_is_refused() -> None:
+    for command, message in {
+        "comet {hypotheses}": "has no {out}",
+        "comet {hypotheses} {out} {wrong}": "'wrong'",
+    }.items():
+        with pytest.raises(ConfigError, match=message):
+            ColumnReferences([[b"r"]], [b"s"], command)

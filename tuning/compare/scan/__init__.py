@@ -1,1 +1,0 @@
-"""Scanning one weight over full decodings."""

@@ -1,0 +1,430 @@
+"""Reranking n-best lists of any decoder: features are added, weights learned, and hypotheses chosen.
+
+The systems are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
+features; and, if features are added, one named after them. Against "reranked" one sees what the added features
+give, since learning weights may help by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.json_files import write_json
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
+from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
+from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
+from moses_bridge.formats.weights import read_weights
+from tuning.loop.fingerprints import (
+    ParallelText,
+    check_unchanged,
+    file_hash,
+    fingerprint_commands,
+    fingerprint_ini,
+    refuse_commands,
+)
+from tuning.loop.ini_weights import write_tuned_ini
+from tuning.loop.list_features import (
+    ListFeatures,
+    NBestFeature,
+    best_of_each,
+    choose_best,
+    search_weights,
+)
+from tuning.loop.mbr import FEATURE as MBR_FEATURE
+from tuning.loop.mbr import Likeness, add_mbr
+from tuning.loop.run_directory import (
+    INI_NAME,
+    WEIGHTS_NAME,
+    TuningRun,
+    Weights,
+    claim,
+    load_run,
+    refuse_written,
+    save_run,
+)
+from tuning.loop.settings import METRIC_SETTINGS, RerankConfig, TuningConfig
+from tuning.loop.tuning_loop import CountedText, Loop, print_iteration
+from tuning.metrics.by_name import MbrMetricName, MetricName
+from tuning.metrics.metric import read_references
+from tuning.optimisers.by_name import load_optimizer
+from tuning.optimisers.nbest_pool import (
+    NBestPool,
+    grouped_weights,
+    is_sparse,
+    spread_within,
+    weight_row,
+)
+from tuning.optimisers.pool_reader import read_pool
+
+FIRST, RERANKED = "first", "reranked"
+ENDED = "the lists of one decoding are reranked"
+# Settings that do not concern a run.
+OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
+
+
+@dataclass(frozen=True)
+class ListedText:
+    """A text with an n-best list.
+
+    Attributes:
+        nbest: the list.
+        source: the sentences that were translated, one a line.
+        references: files of references, tokenised as the list is.
+    """
+
+    nbest: Path
+    source: Path
+    references: Sequence[Path] = ()
+
+    @property
+    def files(self) -> list[Path]:
+        """All of its files."""
+        return [self.nbest, self.source, *self.references]
+
+
+@dataclass(frozen=True)
+class RerankedRun:
+    """One time weights were learned.
+
+    Attributes:
+        seed: seed of the optimiser.
+        weights: weights by feature; {} for the first hypotheses.
+        dev_score: the metric tuned for, of the chosen dev hypotheses.
+        dev: the chosen dev hypotheses, a file in the directory.
+        test: the chosen test hypotheses; "" without a test list.
+    """
+
+    seed: int
+    weights: Weights
+    dev_score: float
+    dev: str
+    test: str = ""
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """What `rerank_lists` found, as in OUT/weights.json.
+
+    Attributes:
+        optimizer: optimiser of the weights.
+        metric: what the weights were tuned for.
+        features: the added features.
+        mbr: the metric of the added feature MBR0; None for no such feature.
+        systems: the runs of each system.
+    """
+
+    optimizer: str
+    metric: MetricName
+    features: list[NBestFeature]
+    mbr: MbrMetricName | None = None
+    systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
+
+    def outputs(self, directory: Path) -> dict[str, list[Path]]:
+        """The chosen test hypotheses of each system, in the directory."""
+        return {name: [directory / run.test for run in runs] for name, runs in self.systems.items()}
+
+
+def rerank_lists(
+    dev: ListedText,
+    test: ListedText | None,
+    out: Path,
+    config: RerankConfig,
+    features: Sequence[NBestFeature] = (),
+    seed: int = 1,
+    jobs: int = 1,
+    init_weights: Path | None = None,
+) -> Reranked:
+    """Learn the weights of n-best lists on a dev text, and choose hypotheses of a dev and a test text.
+
+    Args:
+        dev: the dev text, with references.
+        test: the test text; None for none.
+        out: directory to write, missing or empty: weights.json, the lists in Moses's format with the added
+            features, and the chosen hypotheses. It appears only when complete.
+        config: settings.
+        features: features to add to the lists, without stand-ins.
+        seed: seed of the first run; the others have the numbers after it.
+        jobs: number of threads of the optimiser.
+        init_weights: weights.json of a run, or a table of this form, with the weights to start from. Otherwise
+            each feature of the list starts with about the same influence, and the added ones with none.
+
+    Raises:
+        InputError: an input file is malformed, a command wrote no list, or the lists have other features.
+        ConfigError: a feature has the name of one of the list, or a stand-in; or an input would be overwritten.
+    """
+    _refuse_stand_ins(features)
+    refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
+    references = config.chosen_metric.references(dev.references, dev.source)
+    likeness = config.chosen_mbr.likeness()
+    if test is not None and test.references:
+        read_references(test.references, test.source)  # refused before any work is done
+    texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
+    found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
+    names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
+    with open_directory(out) as directory:
+        with ListFeatures(features) as added:
+            lists = {
+                part: _with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
+                for part, text in texts.items()
+            }
+        _check_same_features(lists, texts)
+        pool = read_pool([lists["dev"]], references)
+        learned = _learn(pool, names, config, seed, jobs, init_weights)
+        rows = [each.weights for each in learned]
+        chosen = {part: _chosen(lists[part], rows, texts[part], config) for part in texts}
+        for place, each in enumerate(learned):
+            files = {part: f"{part}.{each.system}.{each.seed}.out" for part in texts}
+            for part, name in files.items():
+                write_lines(directory / name, chosen[part][place])
+            sums = references.statistics(enumerate(chosen["dev"][place])).sum(axis=0)
+            score = float(references.metric.value(sums))
+            run = RerankedRun(each.seed, each.weights, score, **files)
+            found.systems.setdefault(each.system, []).append(run)
+        write_json(directory / "weights.json", asdict(found))
+    return found
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """The weights of a run of a system."""
+
+    system: str
+    seed: int
+    weights: Weights
+
+
+def _refuse_stand_ins(features: Sequence[NBestFeature]) -> None:
+    for feature in features:
+        if feature.stand_in:
+            raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
+
+
+def _with_features(
+    text: ListedText,
+    out: Path,
+    added: ListFeatures,
+    likeness: Likeness | None,
+    config: RerankConfig,
+) -> Path:
+    """Write the list of a text in Moses's format, with the added features."""
+    plain = out.with_name(f"plain.{out.name}")
+    sources = list(read_lines(text.source))
+    blank = {number for number, line in enumerate(sources) if not line.split()}
+    form = (config.list_format, len(sources))
+    write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
+    own = _features(plain)
+    for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
+        if name in own and not (name == MBR_FEATURE and likeness is None):
+            raise ConfigError(f"{text.nbest} has a feature {name}; use another name")
+    added.add(plain, text.source, out)
+    plain.unlink(missing_ok=True)
+    if likeness is not None:
+        add_mbr(out, text.source, likeness, out)
+    return out
+
+
+def _features(nbest: Path) -> list[str]:
+    """The features of a list, by its first hypothesis; sparse ones are left out."""
+    first = next(read_nbest(nbest))
+    return [name for name in parse_features(first, nbest) if "_" not in name]
+
+
+def _check_same_features(lists: Mapping[str, Path], texts: Mapping[str, ListedText]) -> None:
+    """Refuse a test list with other features than the dev list: no weights would be learned for them."""
+    expected = _features(lists["dev"])
+    for part, nbest in lists.items():
+        if (found := _features(nbest)) != expected:
+            features = ", ".join(found)
+            raise InputError(texts[part].nbest, 1, f"the features {features}", ", ".join(expected))
+
+
+def _learn(
+    pool: NBestPool,
+    added: Sequence[str],
+    config: RerankConfig,
+    seed: int,
+    jobs: int,
+    init_weights: Path | None,
+) -> list[_Learned]:
+    """The weights of all runs of all systems."""
+    start = _start(pool, added, init_weights)
+    own = tuple(name for name in pool.names if name.rpartition("_")[0] in added)
+    systems = {RERANKED: own}
+    if added:
+        systems["+".join(["", *added])] = ()
+    optimize = load_optimizer(config.optimizer)
+    learned = [_Learned(FIRST, seed, {})]
+    for system, frozen in systems.items():
+        settings = replace(config.search, frozen=(*config.search.frozen, *frozen, *_sparse(pool)))
+        for number in range(seed, seed + config.n_runs):
+            found = optimize(pool, start[None], settings, number, jobs)
+            learned.append(_Learned(system, number, grouped_weights(found.weights)))
+    return learned
+
+
+def _sparse(pool: NBestPool) -> list[str]:
+    return [name for name in pool.names if is_sparse(name)]
+
+
+def _start(
+    pool: NBestPool, added: Collection[str], init_weights: Path | None
+) -> NDArray[np.float64]:
+    """The weights to start from, *Shape:* (n_features,); see `rerank_lists`."""
+    if init_weights is not None:
+        return weight_row(pool, read_weights(init_weights))
+    is_own = [not is_sparse(name) and name.rpartition("_")[0] not in added for name in pool.names]
+    weights = np.where(is_own & ~pool.constant, 1.0, 0.0) / np.maximum(spread_within(pool), 1e-9)
+    return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
+
+
+def _chosen(
+    nbest: Path, rows: Sequence[Weights], text: ListedText, config: RerankConfig
+) -> list[list[bytes]]:
+    """The words chosen by each of the weights, as the text's own format has them."""
+    chosen = best_of_each(nbest, rows, count_lines(text.source))
+    if config.list_format in ESCAPES_BARS:
+        return [[without_escaped_bars(words) for words in output] for output in chosen]
+    return chosen
+
+
+def rerank_run(
+    base: Path,
+    text: ParallelText,
+    out: Path,
+    config: RerankConfig,
+    seed: int = 1,
+    jobs: int = 1,
+    resume: bool = False,
+    nbest_features: Sequence[NBestFeature] = (),
+) -> TuningRun:
+    """Tune the weights of a reranking on the n-best lists of a run.
+
+    This is for features that cannot be computed during search, which stays as it is. A reranking without an
+    added feature is the control: it shows the gain of the reranking itself. Columns whose weight the run kept
+    are kept here too.
+
+    Args:
+        base: the run directory of `tune`; its weights make the lists and are the start.
+        text: the dev text.
+        out: run directory, with the files of `tune`; its moses.ini has the weights of the search.
+        config: settings.
+        seed: seed of the optimiser.
+        jobs: number of processes of the decoder, and of threads of the optimiser.
+        resume: continue the run in out.
+        nbest_features: features to add to those of the run, without stand-ins, since the search does not
+            change.
+
+    Returns:
+        The run. Its two iterations are the best hypotheses of the lists, before and after reranking.
+
+    Raises:
+        InputError: an input file is malformed.
+        ConfigError: the run is a reranking itself, its files have changed, or it has commands without
+            `run_commands`; out holds another run; a feature has the name of another, or a stand-in; or an
+            input would be overwritten.
+        UserError: another command is writing into out.
+    """
+    refuse_overwriting([out], [base])
+    refuse_written(out, text.files)
+    with ExitStack() as stack:
+        stack.enter_context(held_directory(out))
+        tuned = load_run(base)
+        ini = read_ini(Path(tuned.ini))
+        refuse_written(out, ini.files())
+        if not config.run_commands:  # before reading the files named in the commands
+            refuse_commands({base: tuned})
+        check_unchanged({base: tuned})
+        run = replace(
+            tuned,
+            weights=_run_start(base, tuned, nbest_features),
+            seed=seed,
+            nbest_size=config.nbest_size,
+            nbest_features=[*tuned.nbest_features, *nbest_features],
+            iterations=[],
+            fixed_search=search_weights(tuned.weights, tuned.nbest_features),
+            end=ENDED,
+            metric=config.metric,
+        )
+        counted = CountedText.read(text, config.chosen_metric)
+        settings = _settings(base, tuned, config)
+        files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
+        texts = text.hashes()
+        used = {"base": file_hash(base / WEIGHTS_NAME), "files": files, "text": texts}
+        claim(out, used | _fingerprint(run, config), resume)
+        run.hashes = files | texts
+        decoder = stack.enter_context(open_decoder(Path(run.ini), settings.decoder, jobs))
+        lists = stack.enter_context(ListFeatures(run.nbest_features))
+        _optimise(Loop(decoder, lists, counted, out, settings, run, jobs))
+        save_run(run, out)
+        write_tuned_ini(ini, run.fixed_search, out / INI_NAME)
+    return run
+
+
+def _run_start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weights:
+    """The run's weights and those of the added features."""
+    if tuned.fixed_search:
+        raise ConfigError(f"{base} is a reranking itself; name the run whose lists it reranks")
+    weights = dict(tuned.weights)
+    for feature in added:
+        if feature.name in weights:
+            raise ConfigError(f"{base} has a feature {feature.name}; use another name")
+        if feature.stand_in:
+            raise ConfigError(
+                f"{feature.name}: the search does not change, so a feature has no stand-in; leave "
+                f":{feature.stand_in} out"
+            )
+        weights[feature.name] = [feature.initial_weight]
+    return weights
+
+
+def _settings(base: Path, tuned: TuningRun, config: RerankConfig) -> TuningConfig:
+    """The settings of the loop: the search of the run, and its columns that kept their weight."""
+    optimised = [each for each in tuned.iterations if each.pool_bleu is not None]
+    return TuningConfig(
+        optimizer=config.optimizer,
+        nbest_size=config.nbest_size,
+        left_out=tuple(optimised[-1].frozen) if optimised else (),
+        metric=config.metric,
+        metric_command=config.metric_command,
+        metric_cache=config.metric_cache,
+        search=config.search,
+        decoder=from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base)),
+    )
+
+
+def _fingerprint(run: TuningRun, config: RerankConfig) -> dict[str, object]:
+    """What distinguishes this reranking, but for its files and texts."""
+    left_out = (*OF_LISTS, *(METRIC_SETTINGS if config.metric == "bleu" else ()))
+    return {
+        "config": {key: value for key, value in asdict(config).items() if key not in left_out},
+        "features": [asdict(feature) for feature in run.nbest_features],
+        "start": run.weights,
+        "seed": run.seed,
+    }
+
+
+def _optimise(loop: Loop) -> None:
+    """Decode, optimise the weights, and measure their choice from the same lists."""
+    listed, pool = loop.decode(1, loop.run.weights)
+    found = loop.optimise(1, listed, pool)
+    print_iteration(1, listed)
+    nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
+    choose_best(nbest, found, loop.text.source, output)
+    chosen = loop.measured(found, output, listed.oracle_bleu)
+    print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
+    loop.run.iterations = [listed, chosen]
+    loop.run.weights, loop.run.dev_bleu = found, chosen.bleu

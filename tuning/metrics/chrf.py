@@ -1,0 +1,84 @@
+"""chrF (Popovic 2015), with sacreBLEU's defaults and to the last digit of its numbers.
+
+The statistics of a hypothesis are 18 whole numbers: for 1- to 6-grams of characters in turn those of the
+hypothesis, of the reference, and the matches. White space is left out. Of several references the one with
+the highest chrF counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, unicode
+
+MAX_ORDER = 6
+BETA_SQUARED = 4.0  # recall counts twice as much as precision
+CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
+
+
+class ChrfMetric(Metric):
+    """chrF, 0 to 100."""
+
+    def value(self, sums: Counts) -> Values:
+        """ChrF of summed statistics, *Shape:* (..., 18) -> (...).
+
+        The mean of the precisions of all orders, and that of the recalls, over the orders that both texts
+        have; then their F-score.
+        """
+        rows = np.asarray(sums, np.float64)
+        precision, recall, n_orders = (np.zeros(rows.shape[:-1]) for _ in range(3))
+        for order in range(MAX_ORDER):
+            found, expected, matches = (rows[..., 3 * order + k] for k in range(3))
+            is_there = (found > 0) & (expected > 0)
+            precision += np.where(is_there, matches / np.maximum(found, 1), 0.0)
+            recall += np.where(is_there, matches / np.maximum(expected, 1), 0.0)
+            n_orders += is_there
+        precision /= np.maximum(n_orders, 1)
+        recall /= np.maximum(n_orders, 1)
+        product = (1 + BETA_SQUARED) * precision * recall
+        weighted = BETA_SQUARED * precision + recall
+        return 100 * (product / np.where(weighted > 0, weighted, 1.0))
+
+    def quality(self, statistics: Counts) -> Values:
+        """ChrF of each hypothesis, 0 to 1."""
+        return self.value(statistics) / 100
+
+    def gains(self, statistics: Counts) -> Values:
+        """ChrF of each hypothesis, 0 to 1, times the length of its reference in words."""
+        return self.quality(statistics) * statistics[:, 1] / CHARACTERS_A_WORD
+
+
+CHRF = ChrfMetric("chrf", "chrF", 1)
+
+
+class ChrfReferences(MetricReferences):
+    """References for chrF; see `MetricReferences`."""
+
+    metric: ClassVar[ChrfMetric] = CHRF
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
+        """Statistics of hypotheses, *Shape:* (n, 18)."""
+        from tuning.metrics.matched_ngrams import COMPILING, count_characters
+
+        pairs = list(hypotheses)
+        rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)
+        others: list[list[NDArray[np.int32]]] = [[] for _ in self.sentences]
+        with COMPILING:
+            for row, (sentence, words) in zip(rows, pairs, strict=True):
+                if not others[sentence]:
+                    others[sentence] = [_characters(text) for text in self.sentences[sentence]]
+                found = np.zeros((len(others[sentence]), 3 * MAX_ORDER), np.int32)
+                for counts, other in zip(found, others[sentence], strict=True):
+                    count_characters(_characters(words), other, counts)
+                row[:] = found[0 if len(found) == 1 else int(np.argmax(CHRF.value(found)))]
+        return rows
+
+
+def _characters(text: bytes) -> NDArray[np.int32]:
+    """The characters without white space, by their numbers in Unicode."""
+    shown = "".join(unicode(text).split())
+    return np.frombuffer(shown.encode("utf-32-le", "replace"), np.int32)

@@ -1,0 +1,197 @@
+"""A metric by a command: one number for each hypothesis, such as COMET's, whose mean is tuned for.
+
+Each distinct hypothesis of a sentence is asked for once; a file keeps the numbers, if one is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.programs import run_program
+from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
+
+SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
+
+
+class ColumnMetric(Metric):
+    """The mean of a number by sentence; more is better."""
+
+    def value(self, sums: Counts) -> Values:
+        """The mean of summed statistics, *Shape:* (..., 2) -> (...)."""
+        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1), np.float64)
+
+    def quality(self, statistics: Counts) -> Values:
+        """The number of each hypothesis, with a standard deviation of a tenth over all of them."""
+        return np.asarray(SPREAD * self.gains(statistics))
+
+    def gains(self, statistics: Counts) -> Values:
+        """The number of each hypothesis in standard deviations, since its scale is not known."""
+        numbers = np.asarray(statistics[:, 0], np.float64)
+        return np.asarray((numbers - numbers.mean()) / max(float(numbers.std()), 1e-12))
+
+
+COLUMN = ColumnMetric("column", "column", 1)
+
+
+class ColumnReferences(MetricReferences):
+    """References for a metric by a command; see `MetricReferences`.
+
+    Args:
+        sentences: for each sentence its references; a command is given the first one.
+        sources: the source of each sentence.
+        command: the command, as of `NumberCommand`.
+        cache: file that keeps the numbers; None keeps them in memory alone.
+
+    Raises:
+        ConfigError: the command is malformed.
+        InputError: the cache is malformed.
+    """
+
+    metric = COLUMN
+
+    def __init__(
+        self,
+        sentences: Sequence[Sequence[bytes]],
+        sources: Sequence[bytes],
+        command: str,
+        cache: Path | None = None,
+    ) -> None:
+        super().__init__(sentences)
+        self._sources = sources
+        self._command = NumberCommand(command, "the metric's command", cache=cache)
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.float64]:
+        """Statistics of hypotheses, the number and 1: *Shape:* (n, 2).
+
+        Raises:
+            ToolError: the command failed.
+            InputError: it wrote something else than a finite number for each hypothesis.
+        """
+        questions = [
+            Question(self._sources[number], self.sentences[number], words)
+            for number, words in hypotheses
+        ]
+        rows = [(number, 1.0) for number in self._command.numbers(questions)]
+        return np.array(rows).reshape(-1, 2)
+
+
+PLACES = ("source", "hypotheses", "reference", "out")
+
+
+class Question(NamedTuple):
+    """A hypothesis to be scored.
+
+    Attributes:
+        source: its source.
+        references: its references; the command is given the first one.
+        hypothesis: its words.
+    """
+
+    source: bytes
+    references: Sequence[bytes]
+    hypothesis: bytes
+
+
+class NumberCommand:
+    """A command with what it has answered.
+
+    Args:
+        command: the command, with {hypotheses}, {source}, {reference} and {out} in the place of paths.
+        what: the command in words, for messages.
+        needed: what it must name, besides {hypotheses} and {out}.
+        cache: file that keeps the numbers; None keeps them in memory alone.
+
+    Raises:
+        ConfigError: the command is malformed.
+        InputError: the cache is malformed.
+    """
+
+    def __init__(
+        self, command: str, what: str, needed: Sequence[str] = (), cache: Path | None = None
+    ) -> None:
+        self._command = command
+        self._what = what
+        self._cache = cache
+        self._numbers: dict[str, float] = {}
+        self._check(("hypotheses", "out", *needed))
+        if cache is not None and cache.exists():
+            self._numbers = dict(_cached(cache))
+
+    def numbers(self, questions: Sequence[Question]) -> list[float]:
+        """The number of each hypothesis; only what was never asked for is given to the command.
+
+        Raises:
+            ToolError: the command failed.
+            InputError: it wrote something else than a finite number for each hypothesis.
+        """
+        keys = [self._key(question) for question in questions]
+        new = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in self._numbers
+        }
+        if new:
+            self._numbers.update(zip(new, self.ask([*new.values()]), strict=True))
+            if self._cache is not None:
+                lines = [f"{key} {number!r}".encode() for key, number in self._numbers.items()]
+                write_lines(self._cache, lines)
+        return [self._numbers[key] for key in keys]
+
+    def ask(self, questions: Sequence[Question]) -> list[float]:
+        """What the command says now of each hypothesis; nothing is kept. Errors are those of `numbers`."""
+        with tempfile.TemporaryDirectory(prefix="metric.") as folder:
+            paths = {name: str(Path(folder) / name) for name in PLACES}
+            write_lines(paths["hypotheses"], [question.hypothesis for question in questions])
+            write_lines(paths["source"], [question.source for question in questions])
+            write_lines(paths["reference"], [question.references[0] for question in questions])
+            run_program([word.format(**paths) for word in shlex.split(self._command)])
+            return self._read(Path(paths["out"]), len(questions))
+
+    def _key(self, question: Question) -> str:
+        source, references, hypothesis = question
+        parts = (self._command.encode(), source, *references, hypothesis)
+        return hashlib.sha256(b"\n".join(parts)).hexdigest()
+
+    def _check(self, needed: Iterable[str]) -> None:
+        for name in needed:
+            if f"{{{name}}}" not in self._command:
+                raise ConfigError(f"{self._what} has no {{{name}}}: {self._command!r}")
+        try:
+            [word.format(**dict.fromkeys(PLACES, "")) for word in shlex.split(self._command)]
+        except (LookupError, AttributeError, ValueError) as error:
+            raise ConfigError(f"{self._what}: found {self._command!r} ({error})") from error
+
+    def _read(self, path: Path, n_expected: int) -> list[float]:
+        """The numbers that the command wrote."""
+        what = f"the numbers of {self._what}"
+        lines = list(read_lines(path)) if path.exists() else []
+        if len(lines) != n_expected:
+            raise InputError(what, None, f"{len(lines)} lines", f"{n_expected}, one a hypothesis")
+        return [_number(line, what, place) for place, line in enumerate(lines, start=1)]
+
+
+def _number(text: bytes, path: StrPath, line_number: int) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(path, line_number, shown(text), "a finite number")
+    return number
+
+
+def _cached(path: Path) -> Iterable[tuple[str, float]]:
+    for line_number, line in enumerate(read_lines(path), start=1):
+        key, _, number = line.partition(b" ")
+        yield key.decode("ascii", "replace"), _number(number, path, line_number)

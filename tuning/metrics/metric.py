@@ -1,0 +1,139 @@
+"""What weights are tuned for: statistics of a hypothesis, their sums, and one number of the sums.
+
+An optimiser knows no metric but through `Metric`. Where a line search moves the weights, the sums change
+at each corner, and `along` has the number in each interval between corners (Och 2003, section 5).
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, count_lines, read_lines
+
+Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
+Values = NDArray[np.float64]
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric whose statistics add up over sentences.
+
+    Attributes:
+        name: name in settings.
+        label: name for people.
+        sign: 1 where more is better, -1 where less is.
+    """
+
+    name: str
+    label: str
+    sign: int
+
+    @abstractmethod
+    def value(self, sums: Counts) -> Values:
+        """The metric of summed statistics, *Shape:* (..., n_statistics) -> (...)."""
+
+    @abstractmethod
+    def quality(self, statistics: Counts) -> Values:
+        """How good each hypothesis is alone, 0 to about 1, more is better: *Shape:* (n,)."""
+
+    @abstractmethod
+    def gains(self, statistics: Counts) -> Values | None:
+        """What each hypothesis adds, in words of the reference, more is better: *Shape:* (n,).
+
+        None for BLEU, for which the optimisers use sums.
+        """
+
+    def level(self, value: float) -> float:
+        """A value on the scale of `along`."""
+        return self.sign * value
+
+    def along(self, statistics: Counts, firsts: Rows, losers: Rows, winners: Rows) -> Values:
+        """How good the metric is in each interval of a line; more is better, on any rising scale.
+
+        The sums of all intervals are in memory at a time.
+
+        Args:
+            statistics: of the hypotheses, *Shape:* (n, n_statistics).
+            firsts: the hypothesis of each sentence in the first interval, *Shape:* (n_sentences,).
+            losers: the one that wins before each corner, the corners in their order, *Shape:* (n_corners,).
+            winners: the one that wins behind it, *Shape:* (n_corners,).
+
+        Returns:
+            *Shape:* (n_corners + 1,).
+        """
+        sums = statistics[firsts].sum(axis=0, keepdims=True)
+        steps = np.cumsum(statistics[winners] - statistics[losers], axis=0)
+        return self.sign * self.value(np.concatenate([sums, sums + steps]))
+
+    def oracle_order(self, statistics: Counts) -> Values:
+        """Like `quality`, on any rising scale, for the choice of the best hypotheses: *Shape:* (n,)."""
+        return self.quality(statistics)
+
+
+class MetricReferences:
+    """References of a text, with which hypotheses are counted.
+
+    Args:
+        sentences: for each sentence its references.
+    """
+
+    metric: ClassVar[Metric]
+
+    def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
+        self.sentences = sentences
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    @abstractmethod
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> Any:
+        """Statistics of hypotheses, each with the number of its sentence: *Shape:* (n, n_statistics)."""
+
+    def output_statistics(self, path: StrPath) -> Any:
+        """Statistics of a file of translations, *Shape:* (n_sentences, n_statistics).
+
+        Raises:
+            InputError: the file has another number of lines than the references.
+        """
+        lines = list(read_lines(path))
+        if len(lines) != len(self):
+            raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
+        return self.statistics(enumerate(lines))
+
+
+def read_references(
+    paths: Sequence[StrPath], source: StrPath | None = None
+) -> list[tuple[bytes, ...]]:
+    """The references of each sentence, from one file a reference, one sentence a line.
+
+    Args:
+        paths: the files.
+        source: the translated text, if known.
+
+    Raises:
+        InputError: a file has no lines, or another number of them than the source or the first file.
+    """
+    model = paths[0] if source is None else source
+    n_lines = count_lines(model)
+    if not n_lines:
+        raise InputError(model, None, "no lines", "a line for each sentence")
+    texts = [list(read_lines(path)) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != n_lines:
+            expected = f"{n_lines}, as {os.fspath(model)} has"
+            raise InputError(path, None, f"{len(lines)} lines", expected)
+    return list(zip(*texts, strict=True))
+
+
+def unicode(text: bytes) -> str:
+    """The characters of a text; bytes that are no UTF-8 become one replacement each."""
+    return text.decode("utf-8", "replace")

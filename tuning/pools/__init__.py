@@ -1,1 +1,0 @@
-"""Pools: n-best lists as features and BLEU statistics."""

@@ -1,0 +1,181 @@
+"""Scores, gains, pooled gains and scans as rows of formatted cells, and the notes below them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Contrast
+    from tuning.compare.gains import Estimate, Gain, Gains, Pooled, PooledGain
+    from tuning.compare.output_scores import OutputScores, SystemScores
+    from tuning.compare.scan import Measures, Scan, ScanPoint
+
+UNKNOWN = "*"  # a standard deviation of one run
+MISSED = "*"  # a length that a scan did not reach
+
+
+def number_or_unknown(value: float | None) -> str:
+    """A number with two digits, or the mark for one that is not known."""
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def scores_row(scores: OutputScores) -> dict[str, str]:
+    """The scores of one file of translations."""
+    return {
+        "BLEU": f"{scores.bleu:.2f}",
+        "text s.d.": f"{scores.bootstrap_sd:.2f}",
+        "length": f"{scores.length_ratio:.3f}",
+        "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in scores.precisions),
+        "detok. BLEU": f"{scores.detokenised_bleu:.2f}",
+        "chrF": f"{scores.chrf:.2f}",
+        "TER": f"{scores.ter:.2f}",
+    }
+
+
+def system_row(scores: SystemScores) -> dict[str, str]:
+    """The scores of a system, as means over its files."""
+    grams = zip(*(output.precisions for output in scores.outputs), strict=True)
+    means = {name: f"{value:.2f}" for name, value in scores.means.items()}
+    return {
+        "system": scores.system,
+        "files": str(len(scores.files)),
+        "BLEU": means["bleu"],
+        "s.d.": number_or_unknown(scores.deviations.get("bleu")),
+        "text s.d.": means["bootstrap_sd"],
+        "length": f"{scores.means['length_ratio']:.3f}",
+        "1/2/3/4-gram": "/".join(f"{sum(values) / len(values):.1f}" for values in grams),
+        "detok. BLEU": means["detokenised_bleu"],
+        "chrF": means["chrf"],
+        "TER": means["ter"],
+    }
+
+
+def gains_rows(gains: Gains) -> list[dict[str, str]]:
+    """One row for each table."""
+    return [_gain_cells(row) for row in gains.rows]
+
+
+def gains_notes(gains: Gains) -> list[str]:
+    """Notes on how the numbers were made, one line each."""
+    return [
+        f"delta: {gains.system} against the first system of each table, in BLEU on tokens, with its 95% "
+        f"interval; p over texts and runs as in the tables; Holm: p corrected for {len(gains.rows)} tables.",
+        "control: what a system that cannot help has in its place; vs control: the system against it.",
+    ]
+
+
+def _gain_cells(row: Gain) -> dict[str, str]:
+    over_control = row.against_control
+    return {
+        "table": row.table,
+        "baseline": f"{row.baseline_bleu:.2f}",
+        "delta": f"{row.against_baseline.delta:+.2f}",
+        "95%": _interval(row.against_baseline.interval),
+        "p": f"{row.against_baseline.p_value:.4f}",
+        "Holm": f"{row.against_baseline.corrected_p_value:.4f}",
+        "control": _delta(row.control),
+        "vs control": _delta(over_control),
+        "its Holm": "" if over_control is None else f"{over_control.corrected_p_value:.4f}",
+        "runs": str(row.n_runs),
+    }
+
+
+def _delta(contrast: Contrast | None) -> str:
+    return "" if contrast is None else f"{contrast.delta:+.2f}"
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:+.2f}..{ends[1]:+.2f}"
+
+
+def pool_rows(pooled: Pooled) -> list[dict[str, str]]:
+    """One row for each table, then the two means."""
+    return [
+        *map(_pooled_cells, pooled.rows),
+        _mean_cells("fixed effect", pooled.fixed),
+        _mean_cells("random effects", pooled.random),
+    ]
+
+
+def pool_notes(pooled: Pooled) -> list[str]:
+    """Notes on how the numbers were made, one line each."""
+    n_networks = sum(row.n_networks for row in pooled.rows)
+    return [
+        f"delta: {pooled.system} against the first system of each table, in BLEU on tokens; s.e. over texts "
+        f"and runs as in the tables; {len(pooled.rows)} tables, {n_networks} networks in all.",
+        "fixed effect: mean with inverse variances as weights, one gain for all tables; random effects: each "
+        "table has a gain of its own (DerSimonian & Laird 1986); intervals and p by the normal distribution.",
+        f"Q = {pooled.q:.2f} on {pooled.q_degrees_of_freedom} degrees of freedom, p = {pooled.q_p_value:.4f}; "
+        f"I^2 = {100 * pooled.i_squared:.1f}%; tau^2 = {pooled.tau_squared:.4f}.",
+        "Tables that share test text, runs or networks are not independent: the intervals are then too narrow.",
+    ]
+
+
+def _pooled_cells(row: PooledGain) -> dict[str, str]:
+    return {
+        "table": row.table,
+        "delta": f"{row.delta:+.2f}",
+        "s.e.": f"{row.standard_error:.3f}",
+        "95%": "",
+        "p": "",
+        "weight": f"{row.fixed_weight:.1%}",
+        "random weight": f"{row.random_weight:.1%}",
+    }
+
+
+def _mean_cells(name: str, mean: Estimate) -> dict[str, str]:
+    return {
+        "table": name,
+        "delta": f"{mean.delta:+.2f}",
+        "s.e.": f"{mean.standard_error:.3f}",
+        "95%": _interval(mean.interval),
+        "p": f"{mean.p_value:.4f}",
+        "weight": "",
+        "random weight": "",
+    }
+
+
+def scan_rows(scan: Scan) -> list[dict[str, str]]:
+    """One row for each value of the weight, then those of the other weight alone."""
+    rows = [_point_cells(scan, point) for point in scan.points]
+    alone = [_plain_cells(scan, 0.0, measures) for measures in scan.without]
+    return [*rows, *(dict.fromkeys(rows[0], "") | cells for cells in alone)]
+
+
+def scan_notes(scan: Scan) -> list[str]:
+    """Notes on how the numbers were made, one line each."""
+    notes = [
+        f"{scan.system}: {scan.n_sentences} sentences, full decodings; all other weights stay. The "
+        f"system's own weight of {scan.feature} is {scan.own_weight:g}.",
+        "BLEU on tokens; precision: geometric mean of the 1- to 4-gram precisions, BLEU without brevity "
+        f"penalty; at equal length: {scan.against} changed until the output has the length of weight 0, "
+        "interpolated between two decodings.",
+        "delta: against weight 0, with its standard error over texts (jackknife); nothing is corrected "
+        "for the number of weights tried.",
+        f"The last {len(scan.without)} rows have weight 0: what {scan.against} does alone.",
+    ]
+    if not all(point.has_length for point in scan.points):
+        notes.append(f"{MISSED}: the length was not reached; the output nearest to it.")
+    return notes
+
+
+def _point_cells(scan: Scan, point: ScanPoint) -> dict[str, str]:
+    mark = "" if point.has_length else MISSED
+    equal = point.equal
+    return _plain_cells(scan, point.weight, point.plain) | {
+        f"{scan.against} then": f"{equal.against:.4f}{mark}",
+        "BLEU at equal length": f"{equal.bleu:.2f}{mark}",
+        "its precision": f"{equal.precision:.2f}",
+        "delta": f"{equal.delta:+.2f}",
+        "s.e.": f"{equal.error:.2f}",
+    }
+
+
+def _plain_cells(scan: Scan, weight: float, measures: Measures) -> dict[str, str]:
+    return {
+        scan.feature: f"{weight:g}",
+        scan.against: f"{measures.against:.4f}",
+        "BLEU": f"{measures.bleu:.2f}",
+        "precision": f"{measures.precision:.2f}",
+        "length": f"{measures.length_ratio:.3f}",
+    }
