@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 import re
 import reprlib
 import tomllib
 import types
 import typing
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -52,22 +52,20 @@ class WrongValueError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Limit(ABC):
+class Limit:
     """A limit of a setting's values, part of its type: Annotated[int, AtLeast(1)].
 
     Attributes:
         bound: the number to compare values with.
         demand: its wording in an error message.
         words: its wording in a list of settings.
+        allows: whether a value is within the limit of a bound; NaN never is.
     """
 
     bound: float
     demand: ClassVar[str]
     words: ClassVar[str]
-
-    @abstractmethod
-    def allows(self, value: float) -> bool:
-        """Whether a value is within the limit; NaN never is."""
+    allows: ClassVar[Callable[[float, float], bool]]
 
     def __str__(self) -> str:
         return f"{self.words} {self.bound}"
@@ -78,10 +76,7 @@ class AtLeast(Limit):
 
     demand = "the smallest value is"
     words = "at least"
-
-    def allows(self, value: float) -> bool:
-        """Whether a value is the bound or more."""
-        return value >= self.bound
+    allows = staticmethod(operator.ge)
 
 
 class AtMost(Limit):
@@ -89,10 +84,7 @@ class AtMost(Limit):
 
     demand = "the largest value is"
     words = "at most"
-
-    def allows(self, value: float) -> bool:
-        """Whether a value is the bound or less."""
-        return value <= self.bound
+    allows = staticmethod(operator.le)
 
 
 class Below(Limit):
@@ -100,10 +92,7 @@ class Below(Limit):
 
     demand = "it must be below"
     words = "below"
-
-    def allows(self, value: float) -> bool:
-        """Whether a value is less than the bound."""
-        return value < self.bound
+    allows = staticmethod(operator.lt)
 
 
 def load_toml(path: StrPath) -> dict[str, Any]:
@@ -197,7 +186,7 @@ def from_mapping(
             hints[field.name],
             mapping[field.name],
             _at(where, field.name),
-            _default(field) if defaults is None else getattr(defaults, field.name),
+            default_of(field) if defaults is None else getattr(defaults, field.name),
         )
         for field in fields
         if field.name in mapping
@@ -231,7 +220,7 @@ def check_limits(settings: Any) -> None:
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
         for number, limit in _limited(hints[field.name], getattr(settings, field.name)):
-            if not limit.allows(number):
+            if not limit.allows(number, limit.bound):
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 
@@ -297,7 +286,23 @@ def choices(hint: Any) -> list[Any]:
     return [choice for literal in literals for choice in typing.get_args(literal)]
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def unwrapped(hint: Any) -> tuple[Any, list[Any]]:
+    """A type without None and without what Annotated adds, and all that is added, the outermost first."""
+    added: list[Any] = []
+    while True:
+        if typing.get_origin(hint) is Annotated:
+            added += hint.__metadata__
+            hint = hint.__origin__
+            continue
+        members = typing.get_args(hint) if _is_union(hint) else ()
+        inner = [member for member in members if member is not types.NoneType]
+        if len(inner) != 1:
+            return hint, added
+        (hint,) = inner
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """The default of a field of a data class; `dataclasses.MISSING` if it has none."""
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from moses_bridge.base.processors import n_processors, processor_name
+from moses_bridge.base.machine import n_processors, processor_name
 
 PROJECT = "rescorer"
 PACKAGES = ("moses_bridge", "rescorer", "tuning")

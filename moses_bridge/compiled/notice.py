@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from numba.core import event
 
-from moses_bridge.base.progress import Progress, print_note, set_apart
+from moses_bridge.base.progress import Progress, exclude_seconds, print_note
 
 COMPILATION = "numba:compile"  # numba reports it only where its cache lacks the function
 
@@ -40,7 +40,7 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
     def __exit__(self, *_: object) -> None:
         """Stop noticing."""
         if self._progress is not None:
-            self._progress.settle()
+            self._progress.set_total_to_done()
             self._progress = None
         self._block.close()
 
@@ -55,7 +55,7 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
             return
         if not self._n_done:
             print_note(f"compiling {self._what}; later runs need not")
-        bar = Progress("compile", self._n_functions, "functions", self._n_done, is_set_apart=True)
+        bar = Progress("compile", self._n_functions, "functions", self._n_done, is_excluded=True)
         self._progress = self._block.enter_context(bar)
 
     def on_end(self, event: Any) -> None:
@@ -63,7 +63,7 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
         self._n_done += 1
         self._depth -= 1
         now = time.monotonic()
-        set_apart(now - self._start)
+        exclude_seconds(now - self._start)
         self._start = now
         if self._progress is not None:
             self._progress.update()

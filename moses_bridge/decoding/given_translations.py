@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import Progress
+from moses_bridge.base.progress import Progress, track_lines
 from moses_bridge.base.textio import open_write, read_lines, read_parallel, write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.entry_scores import rescored_lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, open_write
 from moses_bridge.formats.fairseq_nbest import read_fairseq_nbest
 from moses_bridge.formats.json_nbest import read_json_nbest

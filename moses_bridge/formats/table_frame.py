@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.python_text import decoded, encoded
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,
@@ -23,6 +22,7 @@ from moses_bridge.formats.phrase_table import (
     score_tokens,
     to_number,
 )
+from moses_bridge.formats.python_text import decoded, encoded
 from moses_bridge.formats.row_columns import ALIGNMENT, BAR, COUNTS, SCORES, SOURCE, TARGET
 
 if TYPE_CHECKING:

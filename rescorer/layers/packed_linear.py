@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from moses_bridge.base.processors import processor_words
+from moses_bridge.base.machine import processor_words
 
 TYPICAL_ROWS = 64
 # Numbers of rows are multiples of the first up to TYPICAL_ROWS, and of TYPICAL_ROWS above.

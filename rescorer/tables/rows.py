@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.phrase_table import BLANKS, check_row, source_column
 

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.lock import held_file
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import is_stream, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini import read_ini

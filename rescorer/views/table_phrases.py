@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_blocks
-from moses_bridge.base.progress import print_note
+from moses_bridge.base.progress import print_note, track_blocks
 from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words

@@ -11,8 +11,8 @@ from typing import Self
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
-from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.programs import run_program
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.decoding.text_values import TextValues
 from moses_bridge.formats.nbest import BAR, parse_entry, parse_features, read_nbest, with_feature

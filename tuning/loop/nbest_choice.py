@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, count_lines, write_lines
 from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.mixture_weights import Observations
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import BLANKS, has_counts, joint_count, split_row
 from moses_bridge.formats.row_columns import SCORES, SOURCE, TARGET

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.tables.combination.merged_tables import TableRow, sorted_rows
 
 ROWS_AT_ONCE = 1 << 20

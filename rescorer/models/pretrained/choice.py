@@ -6,8 +6,7 @@ import os
 from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
-from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.extras import Extra, MissingExtraError
+from moses_bridge.base.errors import ConfigError, Extra, MissingExtraError
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, Scorer
 from rescorer.models.pretrained.directory import digest_of, local_directory

@@ -10,7 +10,7 @@ import torch
 from scipy.special import logsumexp
 from torch import nn
 
-from moses_bridge.base import processors
+from moses_bridge.base import machine
 from rescorer.layers import packed_linear
 from rescorer.layers.log_sum_exp import LogSumExp
 from rescorer.layers.packed_linear import (
@@ -87,7 +87,7 @@ def test_the_processor_decides(
     path = tmp_path / "cpuinfo"
     if described is not None:
         path.write_text(described)
-    monkeypatch.setattr(processors, "DESCRIPTION", path)
+    monkeypatch.setattr(machine, "DESCRIPTION", path)
     assert gains_here.__wrapped__() is expected
 
 

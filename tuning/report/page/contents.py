@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.machine import own_version
 from moses_bridge.base.progress import print_note
-from moses_bridge.base.steps import own_version, read_steps
+from moses_bridge.base.steps import read_steps
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import TuningRun

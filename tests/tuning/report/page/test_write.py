@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 from markupsafe import escape
 
-from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.extras import MissingExtraError, extra_named
+from moses_bridge.base.errors import ConfigError, InputError, MissingExtraError, extra_named
 from tuning.cli import main
 from tuning.compare.translations import output_path
 from tuning.report.page.contents import ReportInputs, gather
