@@ -211,6 +211,12 @@ def command(function: Callable[..., None]) -> Command:
     )
 
 
+def program(function: Callable[[], None]) -> CommandGroup:
+    """Make the group of a program's commands, which has --version, --quiet, --verbose and -h besides --help."""
+    options = VERSION(QUIET(VERBOSE(function)))
+    return click.group(cls=CommandGroup, context_settings=HELP_NAMES)(options)
+
+
 class CommandGroup(click.Group):
     """A click group whose commands are listed in sections, and end with one line instead of a traceback.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import operator
 import re
 import reprlib
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -52,20 +52,22 @@ class WrongValueError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(ABC):
     """A limit of a setting's values, part of its type: Annotated[int, AtLeast(1)].
 
     Attributes:
         bound: the number to compare values with.
         demand: its wording in an error message.
         words: its wording in a list of settings.
-        allows: whether a value is within the limit of a bound; NaN never is.
     """
 
     bound: float
     demand: ClassVar[str]
     words: ClassVar[str]
-    allows: ClassVar[Callable[[float, float], bool]]
+
+    @abstractmethod
+    def __contains__(self, value: float) -> bool:
+        """Whether a value is within the limit; NaN never is."""
 
     def __str__(self) -> str:
         return f"{self.words} {self.bound}"
@@ -76,7 +78,9 @@ class AtLeast(Limit):
 
     demand = "the smallest value is"
     words = "at least"
-    allows = staticmethod(operator.ge)
+
+    def __contains__(self, value: float) -> bool:
+        return value >= self.bound
 
 
 class AtMost(Limit):
@@ -84,7 +88,9 @@ class AtMost(Limit):
 
     demand = "the largest value is"
     words = "at most"
-    allows = staticmethod(operator.le)
+
+    def __contains__(self, value: float) -> bool:
+        return value <= self.bound
 
 
 class Below(Limit):
@@ -92,7 +98,9 @@ class Below(Limit):
 
     demand = "it must be below"
     words = "below"
-    allows = staticmethod(operator.lt)
+
+    def __contains__(self, value: float) -> bool:
+        return value < self.bound
 
 
 def load_toml(path: StrPath) -> dict[str, Any]:
@@ -220,7 +228,7 @@ def check_limits(settings: Any) -> None:
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
         for number, limit in _limited(hints[field.name], getattr(settings, field.name)):
-            if not limit.allows(number, limit.bound):
+            if number not in limit:
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 

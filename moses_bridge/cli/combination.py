@@ -49,7 +49,7 @@ def combine(
     ] = None,
     unknown: Annotated[
         UnknownPhrases,
-        "What a mixture makes of a phrase that a table lacks: renormalise leaves the table out of "
+        "What a mixture does with a phrase missing from a table: renormalise leaves the table out of "
         "probabilities given this phrase; zero makes them 0.",
     ] = "renormalise",
 ) -> None:

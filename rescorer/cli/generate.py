@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -26,6 +26,9 @@ from moses_bridge.base.options import (
 from rescorer.cli.options import DeviceOptions
 from rescorer.contract.choices import OutputFormat
 
+if TYPE_CHECKING:
+    from rescorer.contract.target_generation import GenerationConfig
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
@@ -43,6 +46,18 @@ class SearchOptions:
     max_words: Positive = 100
     no_unknown: bool = False
 
+    def config(self, n: int) -> GenerationConfig:
+        """The settings of a search for the n best targets."""
+        from rescorer.contract.target_generation import GenerationConfig
+
+        return GenerationConfig(
+            n=n,
+            beam=self.beam,
+            length_penalty=self.length_penalty,
+            max_words=self.max_words,
+            unknown_words=not self.no_unknown,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
@@ -55,7 +70,7 @@ class GenerateOptions:
         sample: Draw targets at random instead of searching for the best.
         temperature: Temperature of --sample; below 1, likely words are drawn more often.
         seed: Seed of --sample.
-        table: Phrase table; the output says for each target whether the table has it.
+        table: Phrase table to look the targets up in; the output says which of them it has.
         form: Output format.
         out: File to write; the suffix chooses the compression. [default: standard output]
     """
@@ -82,18 +97,13 @@ def generate(options: GenerateOptions, search: SearchOptions, device: DeviceOpti
     Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
     with loading():
-        from rescorer.contract.target_generation import GenerationConfig
         from rescorer.models.model_directory import generator_of_model, model_reverses_sides
         from rescorer.views.generated_phrases import generate_phrases
 
-    config = GenerationConfig(
-        n=options.number,
-        beam=search.beam,
+    config = replace(
+        search.config(options.number),
         sample=options.sample,
         temperature=options.temperature,
-        length_penalty=search.length_penalty,
-        max_words=search.max_words,
-        unknown_words=not search.no_unknown,
         seed=options.seed,
     )
     model, table = options.model, options.table
@@ -137,25 +147,19 @@ def translate(options: TranslateOptions, search: SearchOptions, device: DeviceOp
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     with loading():
-        from rescorer.contract.target_generation import GenerationConfig
         from rescorer.models.model_directory import translator_of_model
         from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
         from rescorer.views.translation import NBestOutput
         from rescorer.views.translation import translate as run_translation
 
-    config = GenerationConfig(
-        n=options.nbest_size,
-        beam=search.beam,
-        length_penalty=search.length_penalty,
-        max_words=search.max_words,
-        unknown_words=not search.no_unknown,
-    )
     generator = translator_of_model(options.model, device.compute, device.trust_code)
     target_words, lexicon = generator.shortlists.target, options.lexicon
     words = read_lexicon(lexicon, target_words) if lexicon else NO_LEXICON
     lists = NBestOutput(str(options.nbest), options.feature) if options.nbest else None
     text, out = str(options.text), str(options.out)
-    n_unknown = run_translation(generator, text, config, out, lists, words)
+    n_unknown = run_translation(
+        generator, text, search.config(options.nbest_size), out, lists, words
+    )
     click.echo(f"{n_unknown} <unk> left in the translations", err=True)
 
 

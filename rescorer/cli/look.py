@@ -285,7 +285,7 @@ class AlignOptions:
         matrix: File for all attention weights, in JSON lines; the suffix chooses the compression.
         pictures: Directory for pictures of the sentence pairs in --draw.
         draw: Numbers of the sentence pairs to draw, counted from 1.
-        links: Word links to compare with; prints the alignment error rate.
+        links: Word links to compare with; the alignment error rate is printed.
         min_weight: Smallest attention weight of a link.
     """
 

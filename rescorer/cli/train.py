@@ -76,35 +76,26 @@ class DataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitOptions(ConfigOptions):
-    """Where a training ends.
+class TrainingOptions(ConfigOptions):
+    """How a training runs, and where it ends.
 
     Attributes:
         minutes: Largest number of minutes to train.
         epochs: Largest number of passes over the data.
-    """
-
-    minutes: Annotated[float | None, option(key="loop.max_minutes")] = None
-    epochs: Annotated[int | None, option(key="loop.n_epochs")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How a training runs.
-
-    Attributes:
         resume: Continue an interrupted training.
         device: Where the network is computed; auto is a GPU if there is one.
         seed: Seed of the random numbers.
     """
 
+    minutes: Annotated[float | None, option(key="loop.max_minutes")] = None
+    epochs: Annotated[int | None, option(key="loop.n_epochs")] = None
     resume: bool = False
     device: Device = "auto"
     seed: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(LimitOptions):
+class TrainOptions(TrainingOptions):
     """Options of `rescorer train`.
 
     Attributes:
@@ -133,7 +124,7 @@ class TrainOptions(LimitOptions):
 
 
 @command
-def train(given: DataOptions, options: TrainOptions, run: RunOptions) -> None:
+def train(given: DataOptions, options: TrainOptions) -> None:
     """Train a network on a phrase table or a text.
 
     DATA is a phrase table, whose distinct pairs are used, or, for language models such as --arch cslm, target
@@ -152,13 +143,13 @@ def train(given: DataOptions, options: TrainOptions, run: RunOptions) -> None:
 
     arch, out, settings = options.arch, options.out, options.settings()
     data = Data(given.data, given.source, given.links, given.texts, given.cache)
-    with peers_on(choose_device(run.device)) as (peers, device):
+    with peers_on(choose_device(options.device)) as (peers, device):
         if not peers.is_first:
             quiet()
         if device.type != "cpu":
             print_note(_on_gpu(device, settings))
         report = run_training(
-            arch, data, out, settings, run.resume, device, run.seed, peers, options.start
+            arch, data, out, settings, options.resume, device, options.seed, peers, options.start
         )
     if peers.is_first:
         click.echo(f"{out}: {_in_words(report, 'nats per word')}")
@@ -166,7 +157,7 @@ def train(given: DataOptions, options: TrainOptions, run: RunOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedBleuOptions(LimitOptions):
+class ExpectedBleuOptions(TrainingOptions):
     """Options of `rescorer expected-bleu`.
 
     Attributes:
@@ -196,7 +187,7 @@ class ExpectedBleuOptions(LimitOptions):
 
 
 @command
-def expected_bleu(options: ExpectedBleuOptions, run: RunOptions) -> None:
+def expected_bleu(options: ExpectedBleuOptions) -> None:
     """Fine-tune a phrase model for expected BLEU.
 
     The model learns to maximise the expected BLEU of n-best lists. NBEST must have the segmentation of each
@@ -216,9 +207,9 @@ def expected_bleu(options: ExpectedBleuOptions, run: RunOptions) -> None:
         lists,
         options.out,
         settings,
-        run.resume,
-        choose_device(run.device),
-        run.seed,
+        options.resume,
+        choose_device(options.device),
+        options.seed,
         options.trust_code,
     )
     first = "" if before is None else f"held-out loss before {before:.4g} {UNIT}, "

@@ -43,7 +43,7 @@ def evaluate(
     references: References,
     groups: Annotated[
         InputFile | None,
-        "Names of the documents of the sentences, one a line: the bootstrap draws documents instead of "
+        "Names of the documents of the sentences, one per line: the bootstrap draws documents instead of "
         "sentences.",
     ] = None,
     target_language: Annotated[str, "Target language, for the detokenizer."] = "fr",
@@ -81,13 +81,13 @@ class CompareOptions(ConfigOptions):
         systems: Systems as NAME=RUN[,RUN...] or NAME=FILE[,FILE...].
         out: Directory for the table.
         target_language: Target language, for the detokenizer.
-        training: Source side of the training text, tokenised: print the share of test sentences with a near
-            copy in it, and a second line a row for the others; may be given several times.
-        training_targets: Target side of the training text, tokenised: add the accuracy of words by their
-            frequency in it to table.json and the page; may be given several times.
-        groups: Names of the documents of the test sentences, one a line: leave out documents instead of
-            sentences for the variance over texts.
-        control: System that cannot help; the others are compared with it too.
+        training: Source side of the training text, tokenised, for printing the share of test sentences with a
+            near copy in it, and a second line per row for the others; may be given several times.
+        training_targets: Target side of the training text, tokenised, for adding the accuracy of words by
+            their frequency in it to table.json and the page; may be given several times.
+        groups: Names of the documents of the test sentences, one per line: the variance over texts leaves out
+            documents instead of sentences.
+        control: System that cannot help; the others are compared with it, too.
         run_commands: Run the commands named in the weights.json of a run.
         jobs: Number of processes or threads. [default: one per processor]
     """
@@ -194,7 +194,7 @@ class ScanOptions(ConfigOptions):
         grid: Weights to try, like -0.01,0.01,0.02; sets the key grid.
         against: Column whose weight restores the length.
         weights: weights.json whose weights replace those of the ini.
-        neural_lms: NAME=COMMAND; see `tuning tune --help`.
+        neural_lms: NAME=COMMAND, a feature of the built-in search; see `tuning tune --help`.
         run_commands: Run the commands named in the weights.json of a run.
         resume: Reuse the decodings in --out.
         jobs: Number of processes or threads. [default: one per processor]

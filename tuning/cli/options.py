@@ -34,11 +34,11 @@ class SearchOptions(ConfigOptions):
     """How weights are found.
 
     Attributes:
-        optimizer: How weights are found.
-        metric: What weights are tuned for.
-        metric_command: Command of the metric column: {hypotheses}, {source} and {reference} become paths, and
-            it writes a number for each line to {out}.
-        nbest_size: Distinct translations of a sentence in an n-best list.
+        optimizer: Algorithm that finds the weights.
+        metric: Metric that the weights maximise.
+        metric_command: Command that computes --metric column: {hypotheses}, {source} and {reference} become
+            paths, and it writes a number for each line to {out}.
+        nbest_size: Number of distinct translations per sentence in an n-best list.
     """
 
     optimizer: Annotated[OptimizerName | None, option(key="optimizer")] = None

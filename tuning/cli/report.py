@@ -50,7 +50,7 @@ class ReportOptions:
         maps: Map written by `rescorer map`: words.json or phrases.json.
         steps: Log written by `moses-bridge step`.
         title: Heading of the page.
-        points: Largest number of pairs shown of a scored table.
+        points: Largest number of pairs to show from a scored table.
         seed: Seed of the random numbers.
     """
 

@@ -51,7 +51,7 @@ class TuneOptions(SearchOptions):
         seed: Seed of the random numbers.
         resume: Continue the run in --out.
         init_weights: weights.json of the run whose weights are the start.
-        nbest_features: NAME=COMMAND, adding a feature to n-best lists; {nbest}, {source}, {out} become paths.
+        nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             A command without them stays open and returns the values: "CSLM0=rescorer serve cslm". With
             NAME:LM0=COMMAND the search gives the decoder's LM0 the sum of both weights.
         neural_lms: NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given
@@ -127,7 +127,7 @@ class TestOptions:
         test_references: Tokenised reference of the test text, to compare the systems with; may be given
             several times.
         target_language: Target language, for the detokenizer.
-        groups: Names of the documents of the test sentences, one a line.
+        groups: Names of the documents of the test sentences, one per line.
     """
 
     test_list: InputFile | None = None
@@ -162,13 +162,13 @@ class RerankOptions(SearchOptions):
         dev_list: N-best list of the dev text.
         list_format: Format of the lists.
         out: Directory to write.
-        nbest_features: NAME=COMMAND, adding a feature to n-best lists; {nbest}, {source}, {out} become paths.
-            Without one, only the features that are there are tuned, as a control.
-        models: NAME=DIRECTORY, adding the scores of a model as a feature, by `rescorer nbest`.
+        nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
+            Without one, only the features in the lists are tuned, as a control.
+        models: NAME=DIRECTORY, a model whose scores `rescorer nbest` adds as a feature.
         mbr: Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as
             references.
-        mbr_command: Command of --mbr column, as --metric-command: it scores each hypothesis with each other
-            one of its sentence as {reference}.
+        mbr_command: Command that computes --mbr column, like --metric-command: it scores each hypothesis with
+            each other one of its sentence as {reference}.
         n_runs: Number of times weights are learned, with seeds from --seed on.
         init_weights: weights.json of the run whose weights are the start for lists.
         seed: Seed of the random numbers.
@@ -306,10 +306,10 @@ class OptimizeOptions(ConfigOptions):
     """Options of `tuning optimize`.
 
     Attributes:
-        features: A features.dat; may be given several times.
-        scores: The scores.dat of each, in the same order.
-        init_weights: An init.opt with the weights to start from.
-        optimizer: How weights are found.
+        features: File features.dat of Moses; may be given several times.
+        scores: File scores.dat for each --features, in the same order.
+        init_weights: File init.opt of Moses with the weights to start from.
+        optimizer: Algorithm that finds the weights.
         seed: Seed of the random numbers.
         jobs: Number of processes or threads. [default: one per processor]
     """

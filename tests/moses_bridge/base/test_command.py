@@ -16,12 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from moses_bridge.base.command import (
-    HELP_NAMES,
-    QUIET,
-    VERBOSE,
     CommandGroup,
     command,
     command_line,
+    program,
 )
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.options import ARGUMENT, ConfigOptions, option
@@ -364,18 +362,16 @@ def test_settings_of_a_command_whose_options_choose_their_kind(
     ],
 )
 def test_print_config_makes_nothing_else_optional(arguments: list[str], found: str) -> None:
-    program = _program()
+    group = _program()
     for _ in range(2):  # printing once leaves the command as it was
-        result = CliRunner().invoke(program, ["train", *arguments], prog_name="prog")
+        result = CliRunner().invoke(group, ["train", *arguments], prog_name="prog")
         assert result.exit_code == 2
         assert found in result.stderr
-        assert CliRunner().invoke(program, ["train", "--print-config"]).exit_code == 0
+        assert CliRunner().invoke(group, ["train", "--print-config"]).exit_code == 0
 
 
 def _grouped() -> CommandGroup:
-    @click.group(cls=CommandGroup, context_settings=HELP_NAMES)
-    @QUIET
-    @VERBOSE
+    @program
     def prog() -> None: ...
 
     @command
