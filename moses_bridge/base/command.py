@@ -26,7 +26,7 @@ from click.core import ParameterSource
 from moses_bridge.base.compiled_code import place_for_compiled_code
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import Extra, UserError, extra_named
-from moses_bridge.base.machine import machine, own_version
+from moses_bridge.base.machine import machine
 from moses_bridge.base.options import (
     PRINT_CONFIG,
     OutputPath,
@@ -292,6 +292,7 @@ class CommandGroup(click.Group):
 def _measured(ctx: click.Context) -> Iterator[None]:
     """Print on standard error what runs where, its time and memory, and the traceback of an error."""
     from moses_bridge.base.progress import duration
+    from moses_bridge.base.provenance import own_version
 
     click.echo(f"{ctx.info_name} {own_version()}, {machine()}", err=True)
     start = time.monotonic()

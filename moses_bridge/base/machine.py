@@ -1,4 +1,4 @@
-"""This machine and this process on it: processors, the version that runs, and the memory that it keeps."""
+"""This machine and this process on it: processors, what is loaded, and the memory that it keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DESCRIPTION = Path("/proc/cpuinfo")
@@ -54,14 +53,6 @@ def machine() -> str:
         f"Python {platform.python_version()}",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def own_version() -> str:
-    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
-    try:
-        return version("rescorer")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @contextlib.contextmanager

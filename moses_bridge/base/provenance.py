@@ -110,6 +110,11 @@ def package_version() -> str | None:
     return None
 
 
+def own_version() -> str:
+    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
+    return package_version() or "unknown"
+
+
 def _source() -> tuple[str | None, bool | None]:
     """The commit of the source tree, and whether what runs is something else."""
     program = Path(__file__).resolve().parents[2]

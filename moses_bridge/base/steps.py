@@ -18,8 +18,9 @@ from types import FrameType
 
 from moses_bridge.base.errors import ToolError
 from moses_bridge.base.json_files import parse_json, record_of
-from moses_bridge.base.machine import machine, own_version
+from moses_bridge.base.machine import machine
 from moses_bridge.base.progress import duration
+from moses_bridge.base.provenance import own_version
 from moses_bridge.base.textio import read_lines
 
 LOG_NAME = "steps.jsonl"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
-from moses_bridge.base.machine import own_version
+from moses_bridge.base.provenance import own_version
 from rescorer.contract.choices import ColumnFormat
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMER_COLUMNS, Column, ColumnConfig

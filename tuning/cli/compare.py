@@ -28,7 +28,7 @@ from moses_bridge.base.options import (
 )
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import References, Text
+from tuning.cli.options import References, TextOptions
 from tuning.report.choices import OutputFormat
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class CompareOptions(ConfigOptions):
 
 
 @command
-def compare(text: Text, options: CompareOptions) -> None:
+def compare(text: TextOptions, options: CompareOptions) -> None:
     """Compare systems on a test text.
 
     Each of SYSTEMS is NAME=RUN[,RUN...] or NAME=FILE[,FILE...]; the first one is the baseline. A RUN is the
@@ -220,7 +220,7 @@ class ScanOptions(ConfigOptions):
 
 
 @command
-def scan(text: Text, options: ScanOptions) -> None:
+def scan(text: TextOptions, options: ScanOptions) -> None:
     """Decode with several weights for one column.
 
     SYSTEM is a moses.ini or a run directory.

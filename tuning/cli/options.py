@@ -17,7 +17,7 @@ References = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text:
+class TextOptions:
     """A text that is translated, with its references.
 
     Attributes:

@@ -28,7 +28,7 @@ from moses_bridge.base.options import (
     option,
 )
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import SearchOptions, Text
+from tuning.cli.options import SearchOptions, TextOptions
 from tuning.optimisers.by_name import OptimizerName
 from tuning.pools.metric_name import MbrMetricName
 
@@ -81,7 +81,7 @@ class TuneOptions(SearchOptions):
 
 
 @command
-def tune(text: Text, options: TuneOptions, cluster: ClusterOptions) -> None:
+def tune(text: TextOptions, options: TuneOptions, cluster: ClusterOptions) -> None:
     """Find the weights of a system on a dev text.
 
     Decode, pool, optimise, until the weights settle; then write weights.json and moses.ini.
@@ -200,7 +200,7 @@ class RerankOptions(SearchOptions):
 
 
 @command
-def rerank(text: Text, options: RerankOptions, of_test: TestOptions) -> None:
+def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> None:
     """Tune weights for reranking n-best lists.
 
     The lists are those of RUN, the directory of a tuning, whose search stays as it is. This writes a run

@@ -1,4 +1,4 @@
-"""The machine and this process: processors, the version, what is loaded, and memory that is freed."""
+"""The machine and this process: processors, what is loaded, and memory that is freed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import gc
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
-from moses_bridge.base import machine
-from moses_bridge.base.machine import keep_freed_memory, loading, own_version
+from moses_bridge.base.machine import keep_freed_memory, loading
 
 PROGRAM = """
 import os
@@ -25,17 +23,6 @@ print(n_processors())
 def test_a_process_that_may_use_one_processor_counts_one() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
     assert done.stdout == b"1\n"
-
-
-def test_a_package_that_is_being_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that has worked for hours does not end with a traceback for it."""
-
-    def missing(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    assert own_version() == version("rescorer")
-    monkeypatch.setattr(machine, "version", missing)
-    assert own_version() == "unknown"
 
 
 def printed(program: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.machine import own_version
 from moses_bridge.base.progress import print_note
+from moses_bridge.base.provenance import own_version
 from moses_bridge.base.steps import read_steps
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.translations import output_path
