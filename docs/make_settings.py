@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
-
 from moses_bridge.base.config_text import Setting, settings_of, toml_value
 from moses_bridge.builtin.build import BuildConfig
 from moses_bridge.corpus.corpus_config import CorpusConfig
@@ -17,6 +15,7 @@ from moses_bridge.corpus.selection import SelectConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
 from rescorer.training.loop_config import LoopConfig
 from tuning.compare.scan import ScanConfig
 from tuning.compare.systems import CompareConfig

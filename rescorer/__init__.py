@@ -10,8 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moses_bridge.base.errors import UserError
-from moses_bridge.base.extras import extra_named
+from moses_bridge.base.errors import UserError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +205,7 @@ def rescore(
     """
     from pathlib import Path
 
-    from moses_bridge.base.processors import n_processors
+    from moses_bridge.base.machine import n_processors
     from rescorer.contract import choices
     from rescorer.models.ensemble import named_ensemble
     from rescorer.tables.column import ColumnConfig, parse_columns
@@ -253,7 +252,7 @@ def rescore_nbest(
     """
     from pathlib import Path
 
-    from moses_bridge.base.processors import n_processors
+    from moses_bridge.base.machine import n_processors
     from rescorer.contract import choices
     from rescorer.models.ensemble import ensemble
     from rescorer.tables.nbest import add_feature

@@ -10,8 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moses_bridge.base.errors import UserError
-from moses_bridge.base.extras import extra_named
+from moses_bridge.base.errors import UserError, extra_named
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from moses_bridge.base.errors import ConfigError, UserError
-from moses_bridge.base.extras import extra_named
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.errors import ConfigError, UserError, extra_named
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import temporary_directory
 

@@ -15,42 +15,32 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
-from moses_bridge.base.duration import duration
-from moses_bridge.base.errors import ConfigError, UserError
-from moses_bridge.base.extras import Extra, extra_named
+from moses_bridge.base.errors import Extra, UserError, extra_named
+from moses_bridge.base.machine import machine
+from moses_bridge.base.options import (
+    PRINT_CONFIG,
+    OutputPath,
+    PrintConfig,
+    arguments_of,
+    made_of,
+    parameters_of,
+)
 from moses_bridge.base.overwriting import protected, refuse_overwriting
-from moses_bridge.base.processors import n_processors
-from moses_bridge.base.steps import machine, own_version
 from moses_bridge.base.textio import FULL, remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
 
 
-# Kinds of paths. A missing directory, or one without a file, is reported by the code reading it.
-class OutputPath(click.Path):
-    """A file or directory written by a command; every other `click.Path` is read."""
-
-
-INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-OUTPUT_FILE = OutputPath(dir_okay=False, path_type=Path)
-FILE_OR_STDOUT = OutputPath(dir_okay=False, allow_dash=True, path_type=Path)
-OUTPUT_DIRECTORY = OutputPath(file_okay=False, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)  # to be read; it may be missing
-EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
-FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
-PREFIX = click.Path(path_type=Path)  # prefix of the names of files
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 
 
@@ -84,30 +74,6 @@ VERBOSE = click.option(
     callback=_be_verbose,
     help="Print version, machine, time and memory, and the traceback of an error.",
 )
-JOBS = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=n_processors(),
-    help="Number of processes or threads.  [default: one per processor]",
-)
-CONFIG = click.option(
-    "--config",
-    type=FILE_OR_STDIN,
-    help="File of settings in TOML; an unknown key is an error.",
-)
-RAY = click.option(
-    "--ray",
-    "address",
-    metavar="ADDRESS",
-    help="Run on a Ray cluster: HOST:PORT of its head, auto, or local to start one on this machine. "
-    "Needs the extra cluster.",
-)
-WORKERS = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="Number of workers on the cluster.  [default: one per processor, or per GPU, of the cluster]",
-)
-PRINT_CONFIG = "--print-config"
 OUT_OF_MEMORY = (
     "Unable to allocate",
     "can't allocate memory",
@@ -119,17 +85,6 @@ OUT_OF_MEMORY = (
 )
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def choice_of(literal: Any) -> click.Choice[str]:
-    """The type of an option with the values of a Literal.
-
-    Args:
-        literal: Literal["a", "b"], the type of the setting or argument set by the option.
-    """
-    return click.Choice(choices(literal))
-
 
 def command_line() -> str:
     """The command line of this process, quoted for a shell; `python -m tuning` is `tuning`."""
@@ -137,46 +92,6 @@ def command_line() -> str:
     is_module = program.name == "__main__.py"
     name = program.parent.name.replace("_", "-") if is_module else program.name
     return shlex.join([name, *sys.argv[1:]])
-
-
-def check_workers(address: str | None, workers: int | None) -> None:
-    """Refuse --workers without --ray.
-
-    Raises:
-        ConfigError: there are workers but no cluster.
-    """
-    if workers is not None and address is None:
-        raise ConfigError("--workers are those of a cluster: name one with --ray, or use --jobs")
-
-
-def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:
-    """The options --config FILE and --print-config, for a command in a `CommandGroup`.
-
-    --print-config prints the settings the command would use, and ends it. Other options, before or after
-    it, change these settings; none is required.
-
-    Args:
-        settings: makes the dataclass of settings. Its parameters have the names of the command's options
-            for settings, with `config` (a path or None) first.
-    """
-
-    def decorate(function: Function) -> Function:
-        return CONFIG(click.option(PRINT_CONFIG, cls=_PrintConfig, settings=settings)(function))
-
-    return decorate
-
-
-class _PrintConfig(click.Option):
-    """The flag --print-config, with the function making the settings of its command."""
-
-    def __init__(self, declarations: Sequence[str], settings: Callable[..., object]) -> None:
-        self.settings = settings
-        super().__init__(
-            declarations,
-            is_flag=True,
-            expose_value=False,
-            help="Print all settings as TOML, with their meanings, and exit.",
-        )
 
 
 class Command(click.Command):
@@ -191,11 +106,10 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; with --print-config, print the settings instead."""
         for flag in self.params:
-            if isinstance(flag, _PrintConfig) and PRINT_CONFIG in args:
+            if isinstance(flag, PrintConfig) and PRINT_CONFIG in args:
                 click.Command.parse_args(_without_required(self), ctx, args)
-                names = inspect.signature(flag.settings).parameters
-                config = flag.settings(*(ctx.params[name] for name in names))
-                click.echo(commented_toml(config), nl=False)
+                settings = made_of(flag.kind, ctx.params).settings()
+                click.echo(commented_toml(settings), nl=False)
                 ctx.exit()
         return super().parse_args(ctx, args)
 
@@ -278,12 +192,28 @@ def _without_required(command: click.Command) -> click.Command:
     return relaxed
 
 
-def command(function: Callable[..., Any]) -> Command:
+def command(function: Callable[..., None]) -> Command:
     """Make a command of a `CommandGroup`, with the function's name, and its docstring as help.
 
     The first sentence of the docstring is also its line in the help of the group: 59 characters at most.
+
+    Args:
+        function: its parameters are the options and arguments; see `parameters_of`.
     """
-    return click.command(cls=Command)(function)
+
+    def run(**values: Any) -> None:
+        function(**arguments_of(function, values))
+
+    name = function.__name__.removesuffix("_command").replace("_", "-")
+    return Command(
+        name, params=[*parameters_of(function)], callback=run, help=inspect.getdoc(function)
+    )
+
+
+def program(function: Callable[[], None]) -> CommandGroup:
+    """Make the group of a program's commands, which has --version, --quiet, --verbose and -h besides --help."""
+    options = VERSION(QUIET(VERBOSE(function)))
+    return click.group(cls=CommandGroup, context_settings=HELP_NAMES)(options)
 
 
 class CommandGroup(click.Group):
@@ -355,6 +285,9 @@ class CommandGroup(click.Group):
 @contextlib.contextmanager
 def _measured(ctx: click.Context) -> Iterator[None]:
     """Print on standard error what runs where, its time and memory, and the traceback of an error."""
+    from moses_bridge.base.progress import duration
+    from moses_bridge.base.provenance import own_version
+
     click.echo(f"{ctx.info_name} {own_version()}, {machine()}", err=True)
     start = time.monotonic()
     try:

@@ -66,7 +66,7 @@ class Limit(ABC):
     words: ClassVar[str]
 
     @abstractmethod
-    def allows(self, value: float) -> bool:
+    def __contains__(self, value: float) -> bool:
         """Whether a value is within the limit; NaN never is."""
 
     def __str__(self) -> str:
@@ -79,8 +79,7 @@ class AtLeast(Limit):
     demand = "the smallest value is"
     words = "at least"
 
-    def allows(self, value: float) -> bool:
-        """Whether a value is the bound or more."""
+    def __contains__(self, value: float) -> bool:
         return value >= self.bound
 
 
@@ -90,8 +89,7 @@ class AtMost(Limit):
     demand = "the largest value is"
     words = "at most"
 
-    def allows(self, value: float) -> bool:
-        """Whether a value is the bound or less."""
+    def __contains__(self, value: float) -> bool:
         return value <= self.bound
 
 
@@ -101,8 +99,7 @@ class Below(Limit):
     demand = "it must be below"
     words = "below"
 
-    def allows(self, value: float) -> bool:
-        """Whether a value is less than the bound."""
+    def __contains__(self, value: float) -> bool:
         return value < self.bound
 
 
@@ -197,7 +194,7 @@ def from_mapping(
             hints[field.name],
             mapping[field.name],
             _at(where, field.name),
-            _default(field) if defaults is None else getattr(defaults, field.name),
+            default_of(field) if defaults is None else getattr(defaults, field.name),
         )
         for field in fields
         if field.name in mapping
@@ -231,7 +228,7 @@ def check_limits(settings: Any) -> None:
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
         for number, limit in _limited(hints[field.name], getattr(settings, field.name)):
-            if not limit.allows(number):
+            if number not in limit:
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 
@@ -297,7 +294,23 @@ def choices(hint: Any) -> list[Any]:
     return [choice for literal in literals for choice in typing.get_args(literal)]
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def unwrapped(hint: Any) -> tuple[Any, list[Any]]:
+    """A type without None and without what Annotated adds, and all that is added, the outermost first."""
+    added: list[Any] = []
+    while True:
+        if typing.get_origin(hint) is Annotated:
+            added += hint.__metadata__
+            hint = hint.__origin__
+            continue
+        members = typing.get_args(hint) if _is_union(hint) else ()
+        inner = [member for member in members if member is not types.NoneType]
+        if len(inner) != 1:
+            return hint, added
+        (hint,) = inner
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """The default of a field of a data class; `dataclasses.MISSING` if it has none."""
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()
 

@@ -1,12 +1,43 @@
-"""Errors in the user's input, settings or tools, with messages saying how to mend them."""
+"""Errors in the user's input, settings, tools or packages, with messages saying how to mend them."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
 
 BYTES_SHOWN = 120  # of a line quoted in a message
+
+Extra = Literal["build", "cluster", "ct2", "hf", "kenlm", "report", "views"]
+
+# Modules by extra, as in pyproject.toml. Commands of moses-bridge need "build", those of rescorer "views", and
+# those of tuning "report"; where several extras have a module, the error names the command's own.
+MODULES: Mapping[Extra, frozenset[str]] = {
+    "build": frozenset({"polib", "rapidfuzz", "sacremoses", "scipy", "thot"}),
+    "report": frozenset(
+        {
+            "jinja2",
+            "matplotlib",
+            "pandas",
+            "rapidfuzz",
+            "sacrebleu",
+            "sacremoses",
+            "scipy",
+            "sklearn",
+            "vl_convert",
+        }
+    ),
+    "views": frozenset({"matplotlib", "openTSNE", "pandas", "scipy", "tensorboardX"}),
+    "cluster": frozenset({"ray"}),
+    "hf": frozenset({"sacremoses", "sentencepiece", "transformers"}),
+    "ct2": frozenset({"ctranslate2", "sacremoses", "sentencepiece", "transformers"}),
+    "kenlm": frozenset({"kenlm"}),
+}
+NOTES: Mapping[Extra, str] = {
+    "kenlm": " (it needs a C++ compiler: apt-get install g++ cmake); or name the model's ARPA file"
+}
 
 
 def shown(text: bytes) -> str:
@@ -75,3 +106,42 @@ class ToolError(UserError):
     def __reduce__(self) -> tuple[type[ToolError], tuple[object, ...]]:
         """Pickle the error for another process."""
         return type(self), (self.command, self.exit_code, self.stderr_tail)
+
+
+class MissingExtraError(UserError):
+    """A package is not installed; the message has the command that installs it.
+
+    Args:
+        module: the module that could not be imported.
+        extra: the extra it belongs to.
+    """
+
+    def __init__(self, module: str, extra: Extra) -> None:
+        self.module = module
+        self.extra: Extra = extra
+        note = NOTES.get(extra, "")
+        super().__init__(f"{module} is not installed: pip install 'rescorer[{extra}]'{note}")
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, Extra]]:
+        """Pickle the error for another process."""
+        return type(self), (self.module, self.extra)
+
+
+@contextmanager
+def extra_named(own: Extra) -> Iterator[None]:
+    """Name the extra if a module of one is missing, in a `with` block or as a decorator of a function.
+
+    Args:
+        own: the extra to name for a module that several have.
+
+    Raises:
+        MissingExtraError: the block imported a module of an extra that is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").split(".")[0]
+        extras = [extra for extra in (own, *MODULES) if module in MODULES[extra]]
+        if not extras:
+            raise
+        raise MissingExtraError(module, extras[0]) from error

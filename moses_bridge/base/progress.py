@@ -1,35 +1,42 @@
 """Progress of long work: a bar on a terminal, plain lines in a log.
 
-One progress is shown at a time, the one that began last; what it began inside of is shown again when it ends.
+One progress is shown at a time, the one that began last; when it ends, the one around it is shown again.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sized
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from moses_bridge.base.duration import duration
+from moses_bridge.base.textio import COMPRESSIONS, StrPath, is_stream
 
 Item = TypeVar("Item")
+Chunk = TypeVar("Chunk", bound=Sized)
 SECONDS_BEFORE_FIRST_LOG_LINE = 2.0
 SECONDS_BETWEEN_LOG_LINES = 15.0
-# No time left is told before so much of the work, or so many seconds of it, are behind the first update.
+# The time left is estimated once this share of the work, or this many seconds, follow the first update.
 SHARE_BEFORE_ESTIMATE = 0.03
 SECONDS_BEFORE_ESTIMATE = 3.0
-_SAYS = {"progress": True}
+GZIP = b"\x1f\x8b"
+GZIP_HEADER = 16 + zlib.MAX_WBITS
+BYTES_SEEN = 1 << 20
+LINES_BEFORE_UPDATE, SECONDS_BEFORE_UPDATE = 256, 0.1
+_VISIBLE = {"progress": True}
 _OPEN: list[Progress] = []  # the last one is shown
-_SET_APART = {"seconds": 0.0}  # what compilations took; it counts in no rate
+_EXCLUDED = {"seconds": 0.0}  # of compilations
 
 
 class Progress:
     """Count of finished units, shown on standard error between `with` and the end of its block.
 
-    The time left is estimated from what happened since the first update: the first unit often waits for
+    The time left is estimated from the time since the first update: the first unit often waits for
     compiled code, and no other one does.
 
     Args:
@@ -37,8 +44,8 @@ class Progress:
         total: number of units, if known; it is raised if it turns out too small.
         unit: name of the units, in the plural.
         done: number of units finished by an earlier run; they count in the share, but not in the rate.
-        share: share of the work finished by an earlier run, where updates tell the share instead of a total.
-        is_set_apart: whether this is the progress of what `set_apart` counts.
+        share: share of the work finished by an earlier run, if updates pass a share instead of counting units.
+        is_excluded: whether this is the progress of the work whose seconds `exclude_seconds` counts.
     """
 
     def __init__(
@@ -48,7 +55,7 @@ class Progress:
         unit: str = "lines",
         done: int = 0,
         share: float | None = None,
-        is_set_apart: bool = False,
+        is_excluded: bool = False,
     ) -> None:
         self.label = label
         self.total = total
@@ -56,11 +63,13 @@ class Progress:
         self.done = self._done_before = done
         self.note = ""
         self._share = share
-        self._is_set_apart = is_set_apart
-        self._start = self._last_shown = time.monotonic()
-        self._set_apart_before = _SET_APART["seconds"]
+        self._is_excluded = is_excluded
+        self._start = time.monotonic()
+        self._next_line = self._start + min(
+            SECONDS_BEFORE_FIRST_LOG_LINE, SECONDS_BETWEEN_LOG_LINES
+        )
+        self._excluded_before = _EXCLUDED["seconds"]
         self._first: tuple[float, float] | None = None  # seconds and work done, at the first update
-        self._has_been_shown = False
         self._bar: tqdm[Any] | None = None
 
     def __enter__(self) -> Progress:
@@ -100,33 +109,31 @@ class Progress:
 
         Args:
             n_units: number of units.
-            note: is shown behind the count: a loss, say.
-            share: of the whole work that is done, between 0 and 1, where it does not go by units.
+            note: shown after the count: a loss, say.
+            share: finished share of the whole work, between 0 and 1, if it is not counted in units.
         """
         self.done += n_units
         if self.total is not None and self.done > self.total:
-            self._set_total(self.done)
+            self.set_total_to_done()
         self._share = share if share is not None else self._share
         self.note = note or self.note
         if self._first is None:
             self._first = (self._seconds_of_work(), self._finished())
         bar = self._bar  # another thread that compiles may hide it meanwhile
         if bar is not None:
-            bar.set_postfix_str(self._behind_bar(), refresh=False)
+            bar.set_postfix_str(self._after_bar(), refresh=False)
             bar.update(self._finished() - bar.n)
-        elif self._is_shown and time.monotonic() - self._last_shown >= self._seconds_to_wait():
+        elif _OPEN and _OPEN[-1] is self and time.monotonic() >= self._next_line:
             self._print_line()
 
-    def settle(self) -> None:
+    def set_total_to_done(self) -> None:
         """Set the total, if it was an estimate, to the number of finished units."""
-        self._set_total(self.done)
-
-    @property
-    def _is_shown(self) -> bool:
-        return bool(_OPEN) and _OPEN[-1] is self
+        self.total = self.done
+        if self._bar is not None:
+            self._bar.total = self.done
 
     def _show(self) -> None:
-        if not (sys.stderr.isatty() and _SAYS["progress"]):
+        if not (sys.stderr.isatty() and _VISIBLE["progress"]):
             return
         total = self._whole()
         share = " {percentage:3.0f}%|{bar}|" if total else ""
@@ -140,7 +147,7 @@ class Progress:
             miniters=0,
             initial=self._finished(),
             bar_format=f"{{desc}}:{shown} [{{elapsed}}{{postfix}}]",
-            postfix=self._behind_bar(),
+            postfix=self._after_bar(),
         )
         self._bar.start_t = time.time() - (time.monotonic() - self._start)
 
@@ -150,14 +157,23 @@ class Progress:
             self._bar.close()
             self._bar = None
 
-    def _behind_bar(self) -> str:
+    def _after_bar(self) -> str:
         count = f"{self.done:,} {self.unit}" if self._share is not None else ""
         return _joined(count, self._rate(), self._left(), self.note)
 
-    def _set_total(self, total: int) -> None:
-        self.total = total
-        if self._bar is not None:
-            self._bar.total = total
+    def _print_line(self) -> None:
+        now = time.monotonic()
+        self._next_line = now + SECONDS_BETWEEN_LOG_LINES
+        if not _VISIBLE["progress"]:
+            return
+        whole = self._whole()
+        share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
+        of_total = f"/{whole:,}" if whole and self._share is None else ""
+        count = (self.unit, share) if self._share is not None else (share, self.unit)
+        seconds = self._seconds_of_work() if self._is_excluded else now - self._start
+        rest = _joined(f"{seconds:.0f} s", self._rate(), self._left(), self.note)
+        line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {rest}"
+        print(line, file=sys.stderr, flush=True)
 
     def _finished(self) -> float:
         """What is done, of `_whole`."""
@@ -167,33 +183,12 @@ class Progress:
         return self.total if self._share is None else 1.0
 
     def _seconds_of_work(self) -> float:
-        """Seconds since the start, without those set apart; or those set apart alone."""
-        seconds_apart = _SET_APART["seconds"] - self._set_apart_before
-        if self._is_set_apart:
-            return seconds_apart
-        return time.monotonic() - self._start - seconds_apart
-
-    def _seconds_to_wait(self) -> float:
-        if self._has_been_shown:
-            return SECONDS_BETWEEN_LOG_LINES
-        return min(SECONDS_BEFORE_FIRST_LOG_LINE, SECONDS_BETWEEN_LOG_LINES)
-
-    def _print_line(self) -> None:
-        self._last_shown, self._has_been_shown = time.monotonic(), True
-        if not _SAYS["progress"]:
-            return
-        whole = self._whole()
-        of_total = "" if self._share is not None or not whole else f"/{whole:,}"
-        share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
-        all_seconds = self._last_shown - self._start
-        seconds = self._seconds_of_work() if self._is_set_apart else all_seconds
-        behind = _joined(f"{seconds:.0f} s", self._rate(), self._left(), self.note)
-        count = (self.unit, share) if self._share is not None else (share, self.unit)
-        line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {behind}"
-        print(line, file=sys.stderr, flush=True)
+        """Seconds since the start, without the excluded ones; or the excluded ones alone."""
+        excluded = _EXCLUDED["seconds"] - self._excluded_before
+        return excluded if self._is_excluded else time.monotonic() - self._start - excluded
 
     def _rate(self) -> str:
-        """Units a second; "" below one, where count and seconds say more."""
+        """Units per second; "" below one, where count and seconds say more."""
         seconds, done = self._seconds_of_work(), self.done - self._done_before
         return f"{done / seconds:,.0f}/s" if 0 < seconds <= done else ""
 
@@ -210,35 +205,32 @@ class Progress:
         return f"{duration((whole - self._finished()) * seconds / finished)} left"
 
 
-def _joined(*parts: str) -> str:
-    return ", ".join(part for part in parts if part)
-
-
-def set_apart(seconds: float) -> None:
-    """Count seconds as no work of any progress: they went into compiling its code."""
-    _SET_APART["seconds"] += seconds
-
-
-def print_note(text: str) -> None:
-    """Print a note about long work on standard error, on a line of its own, even below a progress bar."""
-    if not _SAYS["progress"]:
-        return
-    tqdm.write(text, file=sys.stderr)
-    sys.stderr.flush()
-
-
-def quiet(be_quiet: bool = True) -> None:
-    """Show no progress in this process, or show it again.
+class LineProgress(Progress):
+    """Count of finished lines of a file; the share and the time left are estimates.
 
     Args:
-        be_quiet: whether nothing is shown: the user wants that, or another process with the same work shows it.
+        label: name of the work.
+        path: path of the file. If its lines cannot be estimated, only the count is shown.
+        unit: name of its lines, in the plural.
+        done: number of lines finished by an earlier run.
+        n_parts: number of equal parts of the lines; this is the progress through one of them.
     """
-    _SAYS["progress"] = not be_quiet
 
+    def __init__(
+        self, label: str, path: StrPath, unit: str = "rows", done: int = 0, n_parts: int = 1
+    ) -> None:
+        n_lines = estimated_lines(path)
+        super().__init__(label, None if n_lines is None else n_lines // n_parts, unit, done)
 
-def is_quiet() -> bool:
-    """Whether no progress is shown; a process that this one starts by "spawn" has to be told."""
-    return not _SAYS["progress"]
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.set_total_to_done()
+        super().__exit__(kind, error, trace)
 
 
 def track(
@@ -249,3 +241,110 @@ def track(
         for item in items:
             yield item
             progress.update()
+
+
+def track_lines(
+    lines: Iterable[Item], label: str, path: StrPath, unit: str = "rows"
+) -> Iterator[Item]:
+    """Yield the lines of a file, showing the number consumed."""
+    with LineProgress(label, path, unit) as progress:
+        n_new, last_update = 0, time.monotonic()
+        for line in lines:
+            yield line
+            n_new += 1
+            # An update for each line would be a quarter of a filter's time.
+            if (
+                n_new == LINES_BEFORE_UPDATE
+                or time.monotonic() - last_update > SECONDS_BEFORE_UPDATE
+            ):
+                progress.update(n_new)
+                n_new, last_update = 0, time.monotonic()
+        progress.update(n_new)
+
+
+def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator[Chunk]:
+    """Yield blocks of rows of a file, showing the number of rows consumed."""
+    with LineProgress(label, path) as progress:
+        for block in blocks:
+            yield block
+            progress.update(len(block))
+
+
+def estimated_lines(path: StrPath) -> int | None:
+    """Estimate the number of lines of a file from its first megabyte.
+
+    Returns:
+        The estimate; None for a pipe, an unreadable file, one without a line end in its first megabyte, and
+        compressions other than gzip.
+    """
+    file = Path(path)
+    if is_stream(path) or not file.is_file():
+        return None
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            seen = stream.read(BYTES_SEEN)
+    except OSError:
+        return None
+    if seen.startswith(GZIP):
+        n_lines = _packed_lines(seen)
+    else:
+        n_lines = None if file.suffix in COMPRESSIONS else seen.count(b"\n")
+    return round(n_lines * size / len(seen)) if n_lines else None
+
+
+def _packed_lines(packed: bytes) -> int | None:
+    """Line ends in the beginning of a gzip file of one or more members; None if it is damaged."""
+    n_lines = 0
+    try:
+        while packed:
+            member = zlib.decompressobj(GZIP_HEADER)
+            n_lines += member.decompress(packed).count(b"\n")
+            packed = member.unused_data
+    except zlib.error:
+        return None
+    return n_lines
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def duration(seconds: float) -> str:
+    """A duration in seconds as text: "0.4 s", "59 s", "3 min 05 s", "2 h 07 min"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def exclude_seconds(seconds: float) -> None:
+    """Exclude compilation time from the rates shown."""
+    _EXCLUDED["seconds"] += seconds
+
+
+def print_note(text: str) -> None:
+    """Print a note about long work on standard error, on a line of its own, even below a progress bar."""
+    if not _VISIBLE["progress"]:
+        return
+    tqdm.write(text, file=sys.stderr)
+    sys.stderr.flush()
+
+
+def quiet(be_quiet: bool = True) -> None:
+    """Show no progress in this process, or show it again.
+
+    Args:
+        be_quiet: whether nothing is shown: the user asks for that, or another process shows the same work.
+    """
+    _VISIBLE["progress"] = not be_quiet
+
+
+def is_quiet() -> bool:
+    """Whether no progress is shown; a process started by "spawn" has to be told."""
+    return not _VISIBLE["progress"]

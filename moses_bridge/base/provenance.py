@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from moses_bridge.base.processors import n_processors, processor_name
+from moses_bridge.base.machine import n_processors, processor_name
 
 PROJECT = "rescorer"
 PACKAGES = ("moses_bridge", "rescorer", "tuning")
@@ -108,6 +108,11 @@ def package_version() -> str | None:
     with contextlib.suppress(PackageNotFoundError):
         return version(PROJECT)
     return None
+
+
+def own_version() -> str:
+    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
+    return package_version() or "unknown"
 
 
 def _source() -> tuple[str | None, bool | None]:

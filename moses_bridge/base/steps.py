@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import platform
 import resource
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from moses_bridge.base.duration import duration
-from moses_bridge.base.errors import InputError, ToolError, shown
-from moses_bridge.base.json_files import parse_json
-from moses_bridge.base.processors import n_processors, processor_name
-from moses_bridge.base.provenance import package_version
+from moses_bridge.base.errors import ToolError
+from moses_bridge.base.json_files import parse_json, record_of
+from moses_bridge.base.machine import machine
+from moses_bridge.base.progress import duration
+from moses_bridge.base.provenance import own_version
 from moses_bridge.base.textio import read_lines
 
 LOG_NAME = "steps.jsonl"
+A_STEP = "a line of `moses-bridge step`"
 KIBIBYTE = 1024
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = 128  # a shell's exit status for signal n is 128 + n
@@ -76,18 +75,10 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
         ToolError: the command could not be started.
         OSError: the log cannot be written.
     """
-    started, clock = datetime.now(UTC), time.monotonic()
-    used = _used(resource.RUSAGE_CHILDREN)
-    with _forwarding() as signals:
-        try:
-            process = subprocess.Popen(command)
-        except OSError as error:
-            raise ToolError(command, None, str(error)) from error
-        signals.go_to(process)
-        status = process.wait()
+    finish = _measured(name, shlex.join(command), (resource.RUSAGE_CHILDREN,))
+    status = _run(command)
     status = SIGNALLED - status if status < 0 else status
-    step = _step(name, shlex.join(command), started, clock, used, resource.RUSAGE_CHILDREN, status)
-    _append(step, log)
+    _append(finish(status), log)
     return status
 
 
@@ -100,11 +91,9 @@ def recorded_step(log: Path, name: str, command: str) -> Iterator[None]:
         name: name of the product.
         command: the command line.
     """
-    started, clock = datetime.now(UTC), time.monotonic()
-    used = _used(resource.RUSAGE_SELF) + _used(resource.RUSAGE_CHILDREN)
+    finish = _measured(name, command, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     yield
-    own, children = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-    _append(_step(name, command, started, clock, used, own, 0, children), log)
+    _append(finish(0), log)
 
 
 def read_steps(log: Path) -> list[Step]:
@@ -113,7 +102,10 @@ def read_steps(log: Path) -> list[Step]:
     Raises:
         InputError: the log is missing, or a line is malformed.
     """
-    return [_parsed(line, log, number) for number, line in enumerate(read_lines(log), start=1)]
+    return [
+        record_of(Step, parse_json(line, log, number, A_STEP), log, A_STEP, line=number)
+        for number, line in enumerate(read_lines(log), start=1)
+    ]
 
 
 def finished_steps(steps: Sequence[Step]) -> list[Step]:
@@ -126,7 +118,7 @@ def finished_steps(steps: Sequence[Step]) -> list[Step]:
         else:
             finished.pop(step.name, None)
             seconds = step.seconds + lost.pop(step.name, 0.0)
-            finished[step.name] = Step(**{**asdict(step), "seconds": seconds})
+            finished[step.name] = replace(step, seconds=seconds)
     return [*finished.values()]
 
 
@@ -142,46 +134,30 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
     return [*lines, f"{duration(total):>9}  {'':>8}  all steps, one after the other"]
 
 
-def machine() -> str:
-    """A description of this machine: processor, number of processors, memory, system, Python."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / KIBIBYTE**3
-    parts = [
-        processor_name(),
-        f"{n_processors()} processors",
-        f"{memory:.0f} GiB",
-        platform.system(),
-        f"Python {platform.python_version()}",
-    ]
-    return ", ".join(part for part in parts if part)
+def _measured(name: str, command: str, processes: Sequence[int]) -> Callable[[int], Step]:
+    """Start to measure processes, as `resource` numbers them; the result makes the step of an exit status."""
+    started, clock, used = datetime.now(UTC), time.monotonic(), _used(processes)
+
+    def finish(status: int) -> Step:
+        return Step(
+            name=name,
+            command=command,
+            version=own_version(),
+            started=started.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - clock, 3),
+            processor_seconds=round(_used(processes) - used, 3),
+            peak_memory=KIBIBYTE * max(resource.getrusage(each).ru_maxrss for each in processes),
+            status=status,
+            machine=machine(),
+        )
+
+    return finish
 
 
-def _step(
-    name: str,
-    command: str,
-    started: datetime,
-    clock: float,
-    used: float,
-    who: int,
-    status: int,
-    others: int | None = None,
-) -> Step:
-    measured = [who] if others is None else [who, others]
-    return Step(
-        name=name,
-        command=command,
-        version=own_version(),
-        started=started.isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - clock, 3),
-        processor_seconds=round(sum(map(_used, measured)) - used, 3),
-        peak_memory=KIBIBYTE * max(resource.getrusage(each).ru_maxrss for each in measured),
-        status=status,
-        machine=machine(),
-    )
-
-
-def _used(who: int) -> float:
-    usage = resource.getrusage(who)
-    return usage.ru_utime + usage.ru_stime
+def _used(processes: Sequence[int]) -> float:
+    """Their processor time in seconds."""
+    usages = map(resource.getrusage, processes)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _append(step: Step, log: Path) -> None:
@@ -190,62 +166,30 @@ def _append(step: Step, log: Path) -> None:
         stream.write(json.dumps(asdict(step)).encode() + b"\n")
 
 
-def _parsed(line: bytes, log: Path, number: int) -> Step:
-    try:
-        step = Step(**parse_json(line, log))
-        return Step(
-            **{
-                name: kind(value)
-                for (name, value), kind in zip(asdict(step).items(), _KINDS, strict=True)
-            }
-        )
-    except (TypeError, ValueError, OverflowError, InputError) as error:
-        found = f"{shown(line)} ({error})"
-        raise InputError(log, number, found, "a line of `moses-bridge step`") from error
+def _run(command: Sequence[str]) -> int:
+    """Run a command, and forward to it the signals that this process gets, those before its start too."""
+    early: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
 
-
-_KINDS = (str, str, str, str, float, float, int, int, str)
-
-
-class _Signals:
-    """Signals for a command, kept until it has started."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    def forward(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
-        if self._process is None:
-            self._early.append(number)
+    def forward(number: int, frame: FrameType | None) -> None:
+        if started:
+            started[0].send_signal(number)
         else:
-            self._process.send_signal(number)
+            early.append(number)
 
-    def go_to(self, process: subprocess.Popen[bytes]) -> None:
-        """Forward earlier and later signals to this process."""
-        self._process = process
-        for number in self._early:
-            process.send_signal(number)
+    def leave_to_command(number: int, frame: FrameType | None) -> None:
+        """Handle an interrupt by doing nothing; if it were ignored instead, the command would inherit that."""
 
-
-def _left_to_the_command(number: int, frame: FrameType | None) -> None:
-    """Handle an interrupt by doing nothing; if it were ignored instead, the command would inherit that."""
-
-
-@contextlib.contextmanager
-def _forwarding() -> Iterator[_Signals]:
-    """Forward signals sent to this process to a command, until the end of the `with` block."""
-    signals = _Signals()
-    earlier = {number: signal.signal(number, signals.forward) for number in FORWARDED}
-    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, _left_to_the_command)
+    earlier = {number: signal.signal(number, forward) for number in FORWARDED}
+    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, leave_to_command)
     try:
-        yield signals
+        started.append(subprocess.Popen(command))
+        for number in early:
+            started[0].send_signal(number)
+        return started[0].wait()
+    except OSError as error:
+        raise ToolError(command, None, str(error)) from error
     finally:
         sys.stdout.flush()
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-
-
-def own_version() -> str:
-    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
-    return package_version() or "unknown"
+        for number, previous in earlier.items():
+            signal.signal(number, previous)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
-from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
+from moses_bridge.base.command import program
 from moses_bridge.cli import combination, corpus, decode, steps, tables
 
 
-@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
-@VERSION
-@QUIET
-@VERBOSE
+@program
 def main() -> None:
     """Make corpora, phrase tables and translations in Moses's formats, with or without Moses.
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
 import click
 
 from moses_bridge.base.choices import Combination, UnknownPhrases
-from moses_bridge.base.command import (
-    FILE_OR_STDIN,
-    FILE_OR_STDOUT,
-    Command,
-    choice_of,
-    command,
-)
+from moses_bridge.base.command import command
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.options import ARGUMENT, FileOrStdin, FileOrStdout
 
 
 def _weights(text: str | None) -> tuple[tuple[float, ...], ...]:
@@ -34,45 +29,29 @@ def _shown(weights: tuple[float, ...]) -> str:
 
 
 @command
-@click.argument("tables", nargs=-1, required=True, type=FILE_OR_STDIN)
-@click.option(
-    "--how",
-    type=choice_of(Combination),
-    required=True,
-    help="How the tables are combined: counts adds their counts; mixture interpolates their scores; fill-up "
-    "takes each pair from the first table that has it and adds a score for each further table; first-found "
-    "adds no score; back-off takes all pairs of a source phrase from the first table that has it.",
-)
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    required=True,
-    help="Table to write; the suffix chooses the compression.",
-)
-@click.option(
-    "--corpus-weights",
-    help="Weights of the tables for counts or a mixture: 0.7,0.3, or four lists joined by ; (one a score).",
-)
-@click.option(
-    "--dev",
-    type=FILE_OR_STDIN,
-    help="Phrase pairs of a development text to fit the weights to: Moses's extract file, or a phrase table.",
-)
-@click.option(
-    "--unknown",
-    type=choice_of(UnknownPhrases),
-    default="renormalise",
-    show_default=True,
-    help="What a mixture makes of a phrase that a table lacks: renormalise leaves the table out of "
-    "probabilities given this phrase; zero makes them 0.",
-)
 def combine(
-    tables: tuple[Path, ...],
-    how: Combination,
-    out: Path,
-    corpus_weights: str | None,
-    dev: Path | None,
-    unknown: UnknownPhrases,
+    tables: Annotated[tuple[FileOrStdin, ...], ARGUMENT],
+    how: Annotated[
+        Combination,
+        "How the tables are combined: counts adds their counts; mixture interpolates their scores; fill-up "
+        "takes each pair from the first table that has it and adds a score for each further table; "
+        "first-found adds no score; back-off takes all pairs of a source phrase from the first table that has "
+        "it.",
+    ],
+    out: Annotated[FileOrStdout, "Table to write; the suffix chooses the compression."],
+    corpus_weights: Annotated[
+        str | None,
+        "Weights of the tables for counts or a mixture: 0.7,0.3, or four lists joined by ; (one a score).",
+    ] = None,
+    dev: Annotated[
+        FileOrStdin | None,
+        "Phrase pairs of a development text to fit the weights to: Moses's extract file, or a phrase table.",
+    ] = None,
+    unknown: Annotated[
+        UnknownPhrases,
+        "What a mixture does with a phrase missing from a table: renormalise leaves the table out of "
+        "probabilities given this phrase; zero makes them 0.",
+    ] = "renormalise",
 ) -> None:
     """Combine phrase tables of several corpora.
 
@@ -98,18 +77,12 @@ def combine(
         click.echo(f"cross-entropy of {dev} in bits per pair: {bits}", err=True)
 
 
-@click.command("mix-models", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE_OR_STDIN)
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    required=True,
-    help="ARPA file to write; the suffix chooses the compression.",
-)
-@click.option("--corpus-weights", help="Weights of the models, whose sum is 1: 0.7,0.3.")
-@click.option("--dev", type=FILE_OR_STDIN, help="Tokenised development text to fit the weights to.")
+@command
 def mix_models(
-    models: tuple[Path, ...], out: Path, corpus_weights: str | None, dev: Path | None
+    models: Annotated[tuple[FileOrStdin, ...], ARGUMENT],
+    out: Annotated[FileOrStdout, "ARPA file to write; the suffix chooses the compression."],
+    corpus_weights: Annotated[str | None, "Weights of the models, whose sum is 1: 0.7,0.3."] = None,
+    dev: Annotated[FileOrStdin | None, "Tokenised development text to fit the weights to."] = None,
 ) -> None:
     """Mix language models into one ARPA file.
 
@@ -131,7 +104,8 @@ def mix_models(
     click.echo(f"weights: {_shown(report.weights)}", err=True)
     if report.perplexity is not None:
         click.echo(
-            f"perplexity of {dev}: {report.perplexity:.2f}, without {report.n_unknown:,} words of no model",
+            f"perplexity of {dev}: {report.perplexity:.2f}, "
+            f"without {report.n_unknown:,} words of no model",
             err=True,
         )
 

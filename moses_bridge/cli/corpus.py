@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_bridge.base.choices import Origin
-from moses_bridge.base.command import (
-    FILE_OR_STDIN,
-    FILE_OR_STDOUT,
-    OUTPUT_DIRECTORY,
-    PREFIX,
-    choice_of,
-    command,
-    config_options,
+from moses_bridge.base.command import command
+from moses_bridge.base.config import AtLeast, with_options
+from moses_bridge.base.options import (
+    ARGUMENT,
+    ConfigOptions,
+    FileOrStdin,
+    FileOrStdout,
+    Natural,
+    OutputDirectory,
+    Positive,
+    Prefix,
+    option,
 )
-from moses_bridge.base.config import load_config, with_options
-from moses_bridge.cli.options import SOURCE_LANGUAGE, TARGET_LANGUAGE
+from moses_bridge.cli.options import Languages
 
 if TYPE_CHECKING:
     from moses_bridge.corpus.corpus_config import CorpusConfig
@@ -26,61 +29,37 @@ if TYPE_CHECKING:
     from moses_bridge.corpus.selection import SelectConfig
 
 
-def _corpus_settings(
-    config: Path | None,
-    origin: str | None,
-    source: Path | None,
-    target: Path | None,
-    files: tuple[Path, ...],
-    jobs: int | None,
-) -> CorpusConfig:
-    """The settings of `moses-bridge corpus`."""
-    from moses_bridge.corpus.corpus_config import CorpusConfig
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(ConfigOptions):
+    """Options of `moses-bridge corpus`.
 
-    if origin is None and (source or target or files):
-        origin = "files"
-    return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
+    Attributes:
+        out: Directory for train, dev and test.
+        origin: Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the
+            help for training only), manual pages, messages of programs, or your own files.
+        source: Your own source text, one sentence per line.
+        target: The translation of --source, line by line.
+        files: Your own file in both languages: .tmx, .po, .mo or .tsv; may be given several times.
+        jobs: Number of processes. [default: one per processor]
+    """
+
+    out: OutputDirectory
+    origin: Annotated[Origin | None, option("--from", key="origin")] = None
+    source: FileOrStdin | None = None
+    target: FileOrStdin | None = None
+    files: Annotated[tuple[FileOrStdin, ...], option("--file")] = ()
+    jobs: Annotated[Positive | None, option(key="jobs")] = None
+
+    def settings(self) -> CorpusConfig:
+        """The settings of a corpus."""
+        from moses_bridge.corpus.corpus_config import CorpusConfig
+
+        is_own = self.origin is None and (self.source or self.target or self.files)
+        return with_options(self.settings_of(CorpusConfig), {"origin": "files" if is_own else None})
 
 
 @command
-@SOURCE_LANGUAGE
-@TARGET_LANGUAGE
-@click.option(
-    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for train, dev and test."
-)
-@click.option(
-    "--from",
-    "origin",
-    type=choice_of(Origin),
-    help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
-    "for training only), or your own files. Sets the key origin.",
-)
-@click.option("--source", type=FILE_OR_STDIN, help="Your own source text, one sentence per line.")
-@click.option("--target", type=FILE_OR_STDIN, help="The translation of --source, line by line.")
-@click.option(
-    "--file",
-    "files",
-    type=FILE_OR_STDIN,
-    multiple=True,
-    help="Your own file in both languages: .tmx, .po, .mo or .tsv; may be given several times.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Number of processes; sets the key jobs.  [default: one per processor]",
-)
-@config_options(_corpus_settings)
-def corpus(
-    source_language: str,
-    target_language: str,
-    out: Path,
-    origin: str | None,
-    source: Path | None,
-    target: Path | None,
-    files: tuple[Path, ...],
-    config: Path | None,
-    jobs: int | None,
-) -> None:
+def corpus(languages: Languages, options: CorpusOptions) -> None:
     """Make a corpus, split into train, dev and test.
 
     Its text is tokenised and lowercased.
@@ -91,92 +70,16 @@ def corpus(
     """
     from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
-    options = _corpus_settings(config, origin, source, target, files, jobs)
-    report = prepare_corpus(source_language, target_language, out, options, source, target, files)
-    _print_corpus(report)
-
-
-def _select_settings(
-    config: Path | None, lines: int | None, share: float | None, words: int | None
-) -> SelectConfig:
-    """The settings of `moses-bridge select`."""
-    from moses_bridge.corpus.selection import SelectConfig
-
-    options = {"n_lines": lines, "share": share, "n_words": words}
-    return with_options(load_config(SelectConfig, config), options)
-
-
-@command
-@click.argument("texts", type=FILE_OR_STDIN, nargs=-1, required=True)
-@click.option(
-    "--domain",
-    "domain_texts",
-    type=FILE_OR_STDIN,
-    multiple=True,
-    help="Text of the domain; give one per TEXT, in the same order.",
-)
-@click.option(
-    "--domain-model",
-    "domain_models",
-    type=FILE_OR_STDIN,
-    multiple=True,
-    help="N-gram model (ARPA) of the domain, instead of --domain; give one per TEXT, in the same order.",
-)
-@click.option(
-    "--general-model",
-    "general_models",
-    type=FILE_OR_STDIN,
-    multiple=True,
-    help="N-gram model (ARPA) of general text; give one per --domain-model.",
-)
-@click.option(
-    "--out",
-    "outs",
-    type=FILE_OR_STDOUT,
-    multiple=True,
-    help="File for the chosen lines; give one per TEXT, in the same order.",
-)
-@click.option("--scores-out", type=FILE_OR_STDOUT, help="File for the score of each line.")
-@click.option("--lines", type=int, help="Number of lines to choose; sets the key n_lines.")
-@click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
-@click.option(
-    "--words",
-    type=int,
-    help="Number of words to choose, counted in the first TEXT; sets the key n_words.",
-)
-@config_options(_select_settings)
-def select(
-    texts: tuple[Path, ...],
-    domain_texts: tuple[Path, ...],
-    domain_models: tuple[Path, ...],
-    general_models: tuple[Path, ...],
-    outs: tuple[Path, ...],
-    scores_out: Path | None,
-    lines: int | None,
-    share: float | None,
-    words: int | None,
-    config: Path | None,
-) -> None:
-    """Choose the lines of texts that are closest to a domain.
-
-    TEXTS are one text or two parallel ones. Lines are ranked by the difference of cross-entropies (Moore and
-    Lewis, 2010); for parallel texts the differences of both sides are added (Axelrod et al., 2011).
-
-    \b
-    Example:
-      moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
-          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores-out scores.gz
-    """
-    from moses_bridge.corpus.selection import Domain, select_text
-
-    options = _select_settings(config, lines, share, words)
-    domain = Domain(domain_texts, domain_models, general_models)
-    report = select_text(texts, domain, options, outs, scores_out)
-    click.echo(
-        f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
-        f"{report.n_chosen_words:,} of {report.n_words:,} words of {texts[0]}",
-        err=True,
+    report = prepare_corpus(
+        languages.source_language,
+        languages.target_language,
+        options.out,
+        options.settings(),
+        options.source,
+        options.target,
+        options.files,
     )
+    _print_corpus(report)
 
 
 def _print_corpus(report: CorpusReport) -> None:
@@ -195,48 +98,82 @@ def _print_corpus(report: CorpusReport) -> None:
         click.echo(f"test sentences with a near copy in train, by similarity: {shares}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(ConfigOptions):
+    """Options of `moses-bridge select`.
+
+    Attributes:
+        texts: Text to choose from, or two parallel ones.
+        domain_texts: Text of the domain; give one per TEXT, in the same order.
+        domain_models: N-gram model (ARPA) of the domain, instead of --domain; give one per TEXT, in the same
+            order.
+        general_models: N-gram model (ARPA) of general text; give one per --domain-model.
+        outs: File for the chosen lines; give one per TEXT, in the same order.
+        scores_out: File for the score of each line.
+        lines: Number of lines to choose.
+        share: Share of the lines to choose.
+        words: Number of words to choose, counted in the first TEXT.
+    """
+
+    texts: Annotated[tuple[FileOrStdin, ...], ARGUMENT]
+    domain_texts: Annotated[tuple[FileOrStdin, ...], option("--domain")] = ()
+    domain_models: Annotated[tuple[FileOrStdin, ...], option("--domain-model")] = ()
+    general_models: Annotated[tuple[FileOrStdin, ...], option("--general-model")] = ()
+    outs: Annotated[tuple[FileOrStdout, ...], option("--out")] = ()
+    scores_out: FileOrStdout | None = None
+    lines: Annotated[int | None, option(key="n_lines")] = None
+    share: Annotated[float | None, option(key="share")] = None
+    words: Annotated[int | None, option(key="n_words")] = None
+
+    def settings(self) -> SelectConfig:
+        """The settings of a selection."""
+        from moses_bridge.corpus.selection import SelectConfig
+
+        return self.settings_of(SelectConfig)
+
+
 @command
-@click.option(
-    "--corpus",
-    "prefix",
-    type=PREFIX,
-    required=True,
-    help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
-)
-@SOURCE_LANGUAGE
-@TARGET_LANGUAGE
-@click.option(
-    "--groups",
-    type=FILE_OR_STDIN,
-    help="Document of each sentence, one name per line; each document is in one fold.  "
-    "[default: folds are contiguous pieces]",
-)
-@click.option("--links", type=FILE_OR_STDIN, help="Word alignment of the text in Pharaoh format.")
-@click.option(
-    "--folds",
-    "n_folds",
-    type=click.IntRange(min=2),
-    default=10,
-    show_default=True,
-    help="Number of folds.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    help="Seed of the choice of documents.",
-)
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the folds.")
+def select(options: SelectOptions) -> None:
+    """Choose the lines of texts that are closest to a domain.
+
+    TEXTS are one text or two parallel ones. Lines are ranked by the difference of cross-entropies (Moore and
+    Lewis, 2010); for parallel texts the differences of both sides are added (Axelrod et al., 2011).
+
+    \b
+    Example:
+      moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
+          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores-out scores.gz
+    """
+    from moses_bridge.corpus.selection import Domain, select_text
+
+    domain = Domain(options.domain_texts, options.domain_models, options.general_models)
+    report = select_text(
+        options.texts, domain, options.settings(), options.outs, options.scores_out
+    )
+    click.echo(
+        f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
+        f"{report.n_chosen_words:,} of {report.n_words:,} words of {options.texts[0]}",
+        err=True,
+    )
+
+
+@command
 def folds(
-    prefix: Path,
-    source_language: str,
-    target_language: str,
-    groups: Path | None,
-    links: Path | None,
-    n_folds: int,
-    seed: int,
-    out: Path,
+    prefix: Annotated[
+        Prefix,
+        option("--corpus"),
+        "Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
+    ],
+    languages: Languages,
+    out: Annotated[OutputDirectory, "Directory for the folds."],
+    groups: Annotated[
+        FileOrStdin | None,
+        "Document of each sentence, one name per line; each document is in one fold.  "
+        "[default: folds are contiguous pieces]",
+    ] = None,
+    links: Annotated[FileOrStdin | None, "Word alignment of the text in Pharaoh format."] = None,
+    n_folds: Annotated[int, AtLeast(2), option("--folds"), "Number of folds."] = 10,
+    seed: Annotated[Natural, "Seed of the choice of documents."] = 1,
 ) -> None:
     """Cut a parallel text into folds by document.
 
@@ -250,21 +187,18 @@ def folds(
     """
     from moses_bridge.corpus.folds import FoldedText, cut_folds
 
-    text = FoldedText(prefix, source_language, target_language, groups, links)
+    source, target = languages.source_language, languages.target_language
+    text = FoldedText(prefix, source, target, groups, links)
     sizes = cut_folds(text, out, n_folds, seed)
     click.echo(f"sentences of each fold: {', '.join(f'{size:,}' for size in sizes)}")
 
 
 @command
-@click.argument("folds", type=FILE_OR_STDIN)
-@click.argument("nbest", type=FILE_OR_STDIN, nargs=-1, required=True)
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    required=True,
-    help="N-best list to write; the suffix chooses the compression.",
-)
-def join_folds(folds: Path, nbest: tuple[Path, ...], out: Path) -> None:
+def join_folds(
+    folds: Annotated[FileOrStdin, ARGUMENT],
+    nbest: Annotated[tuple[FileOrStdin, ...], ARGUMENT],
+    out: Annotated[FileOrStdout, "N-best list to write; the suffix chooses the compression."],
+) -> None:
     """Join the n-best lists of all folds.
 
     The result is one list of the whole text. FOLDS is the file of this name that `moses-bridge folds` writes.
@@ -280,9 +214,4 @@ def join_folds(folds: Path, nbest: tuple[Path, ...], out: Path) -> None:
     click.echo(f"{n_entries:,} translations", err=True)
 
 
-COMMANDS = (
-    corpus,
-    select,
-    folds,
-    join_folds,
-)
+COMMANDS = (corpus, select, folds, join_folds)

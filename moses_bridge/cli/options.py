@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import click
+from dataclasses import dataclass
 
-SOURCE_LANGUAGE = click.option(
-    "--source-language", required=True, help="Code of the source language: en."
-)
-TARGET_LANGUAGE = click.option(
-    "--target-language", required=True, help="Code of the target language: fr, de or pt_BR."
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Languages:
+    """The languages of a parallel text.
+
+    Attributes:
+        source_language: Code of the source language: en.
+        target_language: Code of the target language: fr, de or pt_BR.
+    """
+
+    source_language: str
+    target_language: str

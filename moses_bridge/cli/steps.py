@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
+from typing import Annotated
 
 import click
 
-from moses_bridge.base.command import (
-    FILE_OR_STDIN,
-    FILE_OR_STDOUT,
-    OUTPUT_DIRECTORY,
-    Command,
-    command,
-)
+from moses_bridge.base.command import command
+from moses_bridge.base.options import ARGUMENT, FileOrStdin, FileOrStdout, OutputDirectory
 
 
-@click.command("config", cls=Command)
-@click.argument("experiments", type=FILE_OR_STDIN, nargs=-1, required=True)
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the files.")
-def config_command(experiments: tuple[Path, ...], out: Path) -> None:
+@command
+def config_command(
+    experiments: Annotated[tuple[FileOrStdin, ...], ARGUMENT],
+    out: Annotated[OutputDirectory, "Directory for the files."],
+) -> None:
     """Split experiment files into one settings file per command.
 
     Keys of a later file override those of the earlier ones. A file whose content stays the same is not
@@ -35,16 +31,12 @@ def config_command(experiments: tuple[Path, ...], out: Path) -> None:
     split_experiment(experiments, out)
 
 
-@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option(
-    "--log",
-    type=FILE_OR_STDOUT,
-    required=True,
-    help="Log to append to, in JSON lines; created if it does not exist.",
-)
-@click.option("--name", help="Name of the step in the log.  [default: the command line]")
-def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
+@command
+def step(
+    command: Annotated[tuple[str, ...], click.UNPROCESSED, ARGUMENT],
+    log: Annotated[FileOrStdout, "Log to append to, in JSON lines; created if it does not exist."],
+    name: Annotated[str | None, "Name of the step in the log.  [default: the command line]"] = None,
+) -> None:
     """Run a command and log its time and memory.
 
     The exit status is that of COMMAND.
@@ -58,9 +50,11 @@ def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
     sys.exit(run_step(command, log, name or shlex.join(command)))
 
 
+step.context_settings["ignore_unknown_options"] = True
+
+
 @command
-@click.argument("log", type=FILE_OR_STDIN)
-def steps(log: Path) -> None:
+def steps(log: Annotated[FileOrStdin, ARGUMENT]) -> None:
     """Print the time and memory of logged steps.
 
     The memory is that of the largest process of a step.
@@ -75,8 +69,4 @@ def steps(log: Path) -> None:
         click.echo(line)
 
 
-COMMANDS = (
-    config_command,
-    step,
-    steps,
-)
+COMMANDS = (config_command, step, steps)

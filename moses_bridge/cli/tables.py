@@ -3,71 +3,61 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_bridge.base.choices import Smoothing
-from moses_bridge.base.command import (
-    FILE_OR_STDIN,
-    FILE_OR_STDOUT,
-    JOBS,
-    OUTPUT_DIRECTORY,
-    PREFIX,
-    Command,
-    choice_of,
-    command,
-    config_options,
+from moses_bridge.base.command import command
+from moses_bridge.base.config import with_options
+from moses_bridge.base.options import (
+    ARGUMENT,
+    N_JOBS,
+    ConfigOptions,
+    FileOrStdin,
+    FileOrStdout,
+    Natural,
+    OutputDirectory,
+    Positive,
+    Prefix,
+    option,
 )
-from moses_bridge.base.config import load_config, with_options
-from moses_bridge.cli.options import SOURCE_LANGUAGE, TARGET_LANGUAGE
+from moses_bridge.cli.options import Languages
 
 if TYPE_CHECKING:
     from moses_bridge.builtin.build import BuildConfig
     from moses_bridge.tables.prune import PruneConfig
 
 
-def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
-    """The settings of `moses-bridge build`."""
-    from moses_bridge.builtin.build import BuildConfig
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions(ConfigOptions):
+    """Options of `moses-bridge build`.
 
-    return with_options(load_config(BuildConfig, config), {"smoothing": smoothing})
+    Attributes:
+        corpus_prefix: Common prefix of two tokenised texts: corpus/train for corpus/train.en and
+            corpus/train.fr.
+        out: Directory for the model.
+        links: Word alignment to use instead of a new one, in Pharaoh format.
+        smoothing: How the phrase table's relative frequencies are smoothed.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    corpus_prefix: Annotated[Prefix, option("--corpus")]
+    out: OutputDirectory
+    links: FileOrStdin | None = None
+    smoothing: Annotated[Smoothing | None, option(key="smoothing")] = None
+    jobs: Positive = N_JOBS
+
+    def settings(self) -> BuildConfig:
+        """The settings of a model."""
+        from moses_bridge.builtin.build import BuildConfig
+
+        return self.settings_of(BuildConfig)
 
 
 @command
-@click.option(
-    "--corpus",
-    "corpus_prefix",
-    type=PREFIX,
-    required=True,
-    help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
-)
-@SOURCE_LANGUAGE
-@TARGET_LANGUAGE
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the model.")
-@click.option(
-    "--links",
-    type=FILE_OR_STDIN,
-    help="Word alignment to use instead of a new one, in Pharaoh format.",
-)
-@click.option(
-    "--smoothing",
-    type=choice_of(Smoothing),
-    help="How the phrase table's relative frequencies are smoothed; sets the key smoothing.",
-)
-@config_options(_build_settings)
-@JOBS
-def build(
-    corpus_prefix: Path,
-    source_language: str,
-    target_language: str,
-    out: Path,
-    links: Path | None,
-    smoothing: str | None,
-    config: Path | None,
-    jobs: int,
-) -> None:
+def build(languages: Languages, options: BuildOptions) -> None:
     """Make a phrase table and its models from a corpus.
 
     The corpus is aligned; a phrase table, a reordering table, a language model and a moses.ini are made of it.
@@ -78,27 +68,27 @@ def build(
     """
     from moses_bridge.builtin.build import build_model
 
-    options = _build_settings(config, smoothing)
-    build_model(corpus_prefix, source_language, target_language, out, options, links, jobs)
+    build_model(
+        options.corpus_prefix,
+        languages.source_language,
+        languages.target_language,
+        options.out,
+        options.settings(),
+        options.links,
+        options.jobs,
+    )
 
 
-@click.command("filter", cls=Command)
-@click.option("--ini", type=FILE_OR_STDIN, required=True, help="moses.ini of the model to filter.")
-@click.option(
-    "--source",
-    "sources",
-    type=FILE_OR_STDIN,
-    required=True,
-    multiple=True,
-    help="Tokenised source text; may be given several times.",
-)
-@click.option(
-    "--out",
-    type=OUTPUT_DIRECTORY,
-    required=True,
-    help="Directory for the filtered tables and their moses.ini.",
-)
-def filter_command(ini: Path, sources: tuple[Path, ...], out: Path) -> None:
+@command
+def filter_command(
+    ini: Annotated[FileOrStdin, "moses.ini of the model to filter."],
+    sources: Annotated[
+        tuple[FileOrStdin, ...],
+        option("--source"),
+        "Tokenised source text; may be given several times.",
+    ],
+    out: Annotated[OutputDirectory, "Directory for the filtered tables and their moses.ini."],
+) -> None:
     """Keep the table rows whose source phrase occurs in a text.
 
     \b
@@ -111,46 +101,37 @@ def filter_command(ini: Path, sources: tuple[Path, ...], out: Path) -> None:
     filter_model(ini, sources, out)
 
 
-def _prune_settings(config: Path | None, share: float | None, by: str | None) -> PruneConfig:
-    """The settings of `moses-bridge prune`."""
-    from moses_bridge.tables.prune import PruneConfig
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(ConfigOptions):
+    """Options of `moses-bridge prune`.
 
-    options = {"share": share, "by": None if by is None else by.split(",")}
-    return with_options(load_config(PruneConfig, config), options)
+    Attributes:
+        table: Phrase table to prune.
+        out: Table to write; the suffix chooses the compression.
+        share: Share of the rows to keep, between 0 and 1.
+        by: What ranks the rows: significance, or the number of a score. Several are joined by commas; each one
+            breaks the ties of those before it. Sets the key by.
+        ini: moses.ini that names TABLE.
+        ini_out: moses.ini to write, which names the pruned table; needs --ini.
+    """
+
+    table: Annotated[FileOrStdin, ARGUMENT]
+    out: FileOrStdout
+    share: Annotated[float | None, option(key="share")] = None
+    by: str | None = None
+    ini: FileOrStdin | None = None
+    ini_out: FileOrStdout | None = None
+
+    def settings(self) -> PruneConfig:
+        """The settings of pruning."""
+        from moses_bridge.tables.prune import PruneConfig
+
+        by = None if self.by is None else self.by.split(",")
+        return with_options(self.settings_of(PruneConfig), {"by": by})
 
 
 @command
-@click.argument("table", type=FILE_OR_STDIN)
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    required=True,
-    help="Table to write; the suffix chooses the compression.",
-)
-@click.option(
-    "--share", type=float, help="Share of the rows to keep, between 0 and 1; sets the key share."
-)
-@click.option(
-    "--by",
-    help="What ranks the rows: significance, or the number of a score. Several are joined by commas; each "
-    "one breaks the ties of those before it. Sets the key by.",
-)
-@click.option("--ini", type=FILE_OR_STDIN, help="moses.ini that names TABLE.")
-@click.option(
-    "--ini-out",
-    type=FILE_OR_STDOUT,
-    help="moses.ini to write, which names the pruned table; needs --ini.",
-)
-@config_options(_prune_settings)
-def prune(
-    table: Path,
-    out: Path,
-    share: float | None,
-    by: str | None,
-    ini: Path | None,
-    ini_out: Path | None,
-    config: Path | None,
-) -> None:
+def prune(options: PruneOptions) -> None:
     """Keep the best rows of a phrase table.
 
     \b
@@ -160,29 +141,26 @@ def prune(
     """
     from moses_bridge.tables.prune import prune_table
 
-    report = prune_table(table, out, _prune_settings(config, share, by), ini, ini_out)
+    report = prune_table(
+        options.table, options.out, options.settings(), options.ini, options.ini_out
+    )
     click.echo(
-        f"{out}: {report.n_kept:,} of {report.n_rows:,} rows; {report.n_words:,} words keep their best one",
+        f"{options.out}: {report.n_kept:,} of {report.n_rows:,} rows; "
+        f"{report.n_words:,} words keep their best one",
         err=True,
     )
 
 
 @command
-@click.argument("table", type=FILE_OR_STDIN)
-@click.option(
-    "--num-scores",
-    type=click.IntRange(min=1),
-    help="Number of dense scores per row.  [default: that of the first good row]",
-)
-@click.option("--ini", type=FILE_OR_STDIN, help="moses.ini to check against the table.")
-@click.option(
-    "--show",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    help="Number of faults of each kind to print; 0 prints all.",
-)
-def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> None:
+def check(
+    table: Annotated[FileOrStdin, ARGUMENT],
+    num_scores: Annotated[
+        Positive | None,
+        "Number of dense scores per row.  [default: that of the first good row]",
+    ] = None,
+    ini: Annotated[FileOrStdin | None, "moses.ini to check against the table."] = None,
+    show: Annotated[Natural, "Number of faults of each kind to print; 0 prints all."] = 20,
+) -> None:
     """Report the faulty rows of a phrase table.
 
     A summary of its contents follows. With --ini, also check what moses.ini says about the table:
@@ -203,9 +181,4 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     sys.exit(1 if report.faults else 0)
 
 
-COMMANDS = (
-    build,
-    filter_command,
-    prune,
-    check,
-)
+COMMANDS = (build, filter_command, prune, check)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numba.core import event
 
-from moses_bridge.base.progress import print_note, set_apart
+from moses_bridge.base.progress import exclude_seconds, print_note
 from moses_bridge.compiled.kept_code import COMPILATION
 
 
@@ -48,4 +48,4 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
         """A function has been compiled."""
         self._depth -= 1
         if self._depth == 0:
-            set_apart(time.monotonic() - self._start)
+            exclude_seconds(time.monotonic() - self._start)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from sacremoses import MosesTokenizer
 
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.progress import Progress
 
 Task = tuple[Sequence[str], str]  # lines and their language

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines

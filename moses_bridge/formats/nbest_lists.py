@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.json_files import open_record_of, parse_json
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     BAR,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.python_text import decoded, encoded
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,
@@ -23,6 +22,7 @@ from moses_bridge.formats.phrase_table import (
     columns_of,
     score_tokens,
 )
+from moses_bridge.formats.python_text import decoded, encoded
 from moses_bridge.formats.row_columns import ALIGNMENT, BAR, COUNTS, SCORES, SOURCE, TARGET
 from moses_bridge.formats.words import to_number
 

@@ -7,9 +7,9 @@ from itertools import chain
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.moses_ini import Feature, read_ini
 from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_path, write_ini

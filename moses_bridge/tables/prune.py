@@ -24,9 +24,8 @@ from scipy.special import gammaln
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import track
+from moses_bridge.base.progress import track, track_lines
 from moses_bridge.base.textio import is_stream, read_lines, write_lines
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_path, write_ini

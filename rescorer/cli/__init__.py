@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
+from moses_bridge.base.command import program
 from rescorer.cli import generate, look, score, train, warm
 from rescorer.contract.compute import let_waiting_threads_sleep
 
 
-@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
-@VERSION
-@QUIET
-@VERBOSE
+@program
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
     let_waiting_threads_sleep()

@@ -2,106 +2,92 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.command import (
-    EXISTING_DIRECTORY,
-    FILE_OR_STDIN,
-    FILE_OR_STDOUT,
-    INPUT_FILE,
-    OUTPUT_FILE,
-    command,
-)
+from moses_bridge.base.command import command
+from moses_bridge.base.config import AtLeast
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.memory import loading
-from rescorer.cli.options import DEVICE, FORM, TRUST_CODE
-from rescorer.contract.choices import Device, OutputFormat
+from moses_bridge.base.machine import loading
+from moses_bridge.base.options import (
+    ARGUMENT,
+    STANDARD_STREAM,
+    ExistingDirectory,
+    FileOrStdin,
+    FileOrStdout,
+    InputFile,
+    Natural,
+    OutputFile,
+    Positive,
+    option,
+)
+from rescorer.cli.options import DeviceOptions
+from rescorer.contract.choices import OutputFormat
 
-BEAM = click.option(
-    "--beam",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Number of hypotheses kept at each length.",
-)
-LENGTH_PENALTY = click.option(
-    "--length-penalty",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="ALPHA in the score log p / (number of words, including </s>)^ALPHA.",
-)
-MAX_WORDS = click.option(
-    "--max-words",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Largest number of words of a target.",
-)
-NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <unk>.")
+if TYPE_CHECKING:
+    from rescorer.contract.target_generation import GenerationConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How targets are searched for.
+
+    Attributes:
+        beam: Number of hypotheses kept at each length.
+        length_penalty: ALPHA in the score log p / (number of words, including </s>)^ALPHA.
+        max_words: Largest number of words of a target.
+        no_unknown: Never generate <unk>.
+    """
+
+    beam: Positive = 10
+    length_penalty: Annotated[float, AtLeast(0)] = 0.0
+    max_words: Positive = 100
+    no_unknown: bool = False
+
+    def config(self, n: int) -> GenerationConfig:
+        """The settings of a search for the n best targets."""
+        from rescorer.contract.target_generation import GenerationConfig
+
+        return GenerationConfig(
+            n=n,
+            beam=self.beam,
+            length_penalty=self.length_penalty,
+            max_words=self.max_words,
+            unknown_words=not self.no_unknown,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions:
+    """Options of `rescorer generate`.
+
+    Attributes:
+        model: Model directory.
+        phrases: Text with one phrase per line.
+        number: Number of targets of each phrase.
+        sample: Draw targets at random instead of searching for the best.
+        temperature: Temperature of --sample; below 1, likely words are drawn more often.
+        seed: Seed of --sample.
+        table: Phrase table to look the targets up in; the output says which of them it has.
+        form: Output format.
+        out: File to write; the suffix chooses the compression. [default: standard output]
+    """
+
+    model: Annotated[ExistingDirectory, ARGUMENT]
+    phrases: Annotated[FileOrStdin, ARGUMENT] = STANDARD_STREAM
+    number: Annotated[Positive, option("-n", "--number")] = 10
+    sample: bool = False
+    temperature: Annotated[float, click.FloatRange(min=0, min_open=True)] = 1.0
+    seed: Natural = 1
+    table: InputFile | None = None
+    form: Annotated[OutputFormat, option("--format")] = "text"
+    out: FileOrStdout = STANDARD_STREAM
 
 
 @command
-@click.argument("model", type=EXISTING_DIRECTORY)
-@click.argument("phrases", type=FILE_OR_STDIN, default="-")
-@click.option(
-    "-n",
-    "--number",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Number of targets of each phrase.",
-)
-@BEAM
-@click.option(
-    "--sample", is_flag=True, help="Draw targets at random instead of searching for the best."
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Temperature of --sample; below 1, likely words are drawn more often.",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of --sample."
-)
-@LENGTH_PENALTY
-@MAX_WORDS
-@NO_UNKNOWN
-@click.option(
-    "--table",
-    type=INPUT_FILE,
-    help="Phrase table; the output says for each target whether the table has it.",
-)
-@FORM
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    default="-",
-    help="File to write; the suffix chooses the compression.  [default: standard output]",
-)
-@TRUST_CODE
-@DEVICE
-def generate(
-    model: Path,
-    phrases: Path,
-    number: int,
-    beam: int,
-    sample: bool,
-    temperature: float,
-    seed: int,
-    length_penalty: float,
-    max_words: int,
-    no_unknown: bool,
-    table: Path | None,
-    form: OutputFormat,
-    out: Path,
-    trust_code: bool,
-    device: Device,
-) -> None:
+def generate(options: GenerateOptions, search: SearchOptions, device: DeviceOptions) -> None:
     """Generate the most probable targets of source phrases.
 
     With --sample they are drawn at random. Each has its log-probability. PHRASES has one source phrase per
@@ -111,77 +97,48 @@ def generate(
     Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
     with loading():
-        from rescorer.contract.compute import Compute
-        from rescorer.contract.target_generation import GenerationConfig
         from rescorer.models.model_directory import generator_of_model, model_reverses_sides
         from rescorer.views.generated_phrases import generate_phrases
 
-    config = GenerationConfig(
-        n=number,
-        beam=beam,
-        sample=sample,
-        temperature=temperature,
-        length_penalty=length_penalty,
-        max_words=max_words,
-        unknown_words=not no_unknown,
-        seed=seed,
+    config = replace(
+        search.config(options.number),
+        sample=options.sample,
+        temperature=options.temperature,
+        seed=options.seed,
     )
+    model, table = options.model, options.table
     if table is not None and model_reverses_sides(model):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
-    generator = generator_of_model(model, Compute(device=device), trust_code)
-    generate_phrases(generator, str(phrases), config, str(out), form, table)
+    generator = generator_of_model(model, device.compute, device.trust_code)
+    phrases, out = str(options.phrases), str(options.out)
+    generate_phrases(generator, phrases, config, out, options.form, table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions:
+    """Options of `rescorer translate`.
+
+    Attributes:
+        model: Model directory.
+        text: Tokenised text, one sentence per line.
+        out: File for the translations. [default: standard output]
+        nbest: N-best list to write, of distinct translations; the suffix chooses the compression.
+        nbest_size: Largest number of translations per sentence in --nbest.
+        feature: Name of the feature in --nbest, log p.
+        lexicon: Translations of unknown words: lex.f2e from the training of Moses.
+    """
+
+    model: Annotated[ExistingDirectory, ARGUMENT]
+    text: Annotated[FileOrStdin, ARGUMENT]
+    out: FileOrStdout = STANDARD_STREAM
+    nbest: OutputFile | None = None
+    nbest_size: Positive = 100
+    feature: str = "NN0"
+    lexicon: InputFile | None = None
 
 
 @command
-@click.argument("model", type=EXISTING_DIRECTORY)
-@click.argument("text", type=FILE_OR_STDIN)
-@click.option(
-    "--out",
-    type=FILE_OR_STDOUT,
-    default="-",
-    help="File for the translations.  [default: standard output]",
-)
-@click.option(
-    "--nbest",
-    type=OUTPUT_FILE,
-    help="N-best list to write, of distinct translations; the suffix chooses the compression.",
-)
-@click.option(
-    "--nbest-size",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Largest number of translations per sentence in --nbest.",
-)
-@click.option(
-    "--feature", default="NN0", show_default=True, help="Name of the feature in --nbest, log p."
-)
-@BEAM
-@LENGTH_PENALTY
-@MAX_WORDS
-@NO_UNKNOWN
-@click.option(
-    "--lexicon",
-    type=INPUT_FILE,
-    help="Translations of unknown words: lex.f2e from the training of Moses.",
-)
-@TRUST_CODE
-@DEVICE
-def translate(
-    model: Path,
-    text: Path,
-    out: Path,
-    nbest: Path | None,
-    nbest_size: int,
-    feature: str,
-    beam: int,
-    length_penalty: float,
-    max_words: int,
-    no_unknown: bool,
-    lexicon: Path | None,
-    trust_code: bool,
-    device: Device,
-) -> None:
+def translate(options: TranslateOptions, search: SearchOptions, device: DeviceOptions) -> None:
     """Translate sentences with a network alone.
 
     If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its
@@ -190,27 +147,19 @@ def translate(
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     with loading():
-        from rescorer.contract.compute import Compute
-        from rescorer.contract.target_generation import GenerationConfig
         from rescorer.models.model_directory import translator_of_model
         from rescorer.views.translation import NO_LEXICON, NBestOutput, read_lexicon
         from rescorer.views.translation import translate as run_translation
 
-    config = GenerationConfig(
-        n=nbest_size,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_words=max_words,
-        unknown_words=not no_unknown,
+    generator = translator_of_model(options.model, device.compute, device.trust_code)
+    target_words, lexicon = generator.shortlists.target, options.lexicon
+    words = read_lexicon(lexicon, target_words) if lexicon else NO_LEXICON
+    lists = NBestOutput(str(options.nbest), options.feature) if options.nbest else None
+    text, out = str(options.text), str(options.out)
+    n_unknown = run_translation(
+        generator, text, search.config(options.nbest_size), out, lists, words
     )
-    generator = translator_of_model(model, Compute(device=device), trust_code)
-    words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
-    lists = NBestOutput(str(nbest), feature) if nbest else None
-    n_unknown = run_translation(generator, str(text), config, str(out), lists, words)
     click.echo(f"{n_unknown} <unk> left in the translations", err=True)
 
 
-COMMANDS = (
-    generate,
-    translate,
-)
+COMMANDS = (generate, translate)

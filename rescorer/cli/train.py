@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from moses_bridge.base.command import (
-    EXISTING_DIRECTORY,
-    INPUT_FILE,
-    OUTPUT_DIRECTORY,
-    choice_of,
-    command,
-    config_options,
+from moses_bridge.base.command import command
+from moses_bridge.base.machine import loading
+from moses_bridge.base.options import (
+    ARGUMENT,
+    ConfigOptions,
+    ExistingDirectory,
+    InputFile,
+    OutputDirectory,
+    option,
 )
-from moses_bridge.base.config import load_config, with_options
-from moses_bridge.base.duration import duration
-from moses_bridge.base.memory import loading
-from rescorer.cli.options import DEVICE, RESUME, SEED, TRUST_CODE
 from rescorer.contract.choices import Device, Reading
 
 if TYPE_CHECKING:
@@ -57,103 +56,75 @@ def _built_in() -> Iterable[str]:
     return ARCHITECTURES
 
 
-def _training_settings(
-    config: Path | None,
-    arch: str,
-    minutes: float | None,
-    epochs: int | None,
-    hidden_width: int | None,
-    reading: Reading | None,
-) -> TrainingSettings:
-    """The settings of `rescorer train`."""
-    from rescorer.contract.architectures import load
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """The data of `rescorer train`.
 
-    options = {
-        "loop.max_minutes": minutes,
-        "loop.n_epochs": epochs,
-        "model.hidden_width": hidden_width,
-        "reading": reading,
-    }
-    settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
-    return settings
+    Attributes:
+        data: Phrase table or text.
+        source: Source text, if DATA is its translation line by line.
+        links: Word alignment of --source and DATA in Pharaoh format, for architectures that need it.
+        texts: Texts in which words are counted for the shortlists. [default: the phrase pairs]
+        cache: Directory in which to keep the pairs of the table for later trainings.
+    """
+
+    data: Annotated[InputFile, ARGUMENT]
+    source: InputFile | None = None
+    links: InputFile | None = None
+    texts: Annotated[tuple[InputFile, InputFile] | None, option(metavar="SOURCE TARGET")] = None
+    cache: OutputDirectory | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(ConfigOptions):
+    """How a training runs, and where it ends.
+
+    Attributes:
+        minutes: Largest number of minutes to train.
+        epochs: Largest number of passes over the data.
+        resume: Continue an interrupted training.
+        device: Where the network is computed; auto is a GPU if there is one.
+        seed: Seed of the random numbers.
+    """
+
+    minutes: Annotated[float | None, option(key="loop.max_minutes")] = None
+    epochs: Annotated[int | None, option(key="loop.n_epochs")] = None
+    resume: bool = False
+    device: Device = "auto"
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(TrainingOptions):
+    """Options of `rescorer train`.
+
+    Attributes:
+        out: Model directory to write.
+        arch: Architecture of the network: a built-in one, or package.module:NAME for one of your own, in a
+            module on PYTHONPATH; package.module: is short for package.module:ARCHITECTURE.
+        start: Model directory of a network of this architecture to train further: it keeps its shortlists,
+            sizes and reading. [default: a new network]
+        hidden_width: Number of hidden units.
+        reading: How the network reads the data: reversed-sides learns p(source | target), right-to-left
+            predicts the last word of a sentence first.
+    """
+
+    out: OutputDirectory
+    arch: Annotated[str, _ArchitectureName()] = "encdec"
+    start: ExistingDirectory | None = None
+    hidden_width: Annotated[int | None, option(key="model.hidden_width")] = None
+    reading: Annotated[Reading | None, option(key="reading")] = None
+
+    def settings(self) -> TrainingSettings:
+        """The settings of the training."""
+        from rescorer.contract.architectures import load
+
+        settings: TrainingSettings = self.settings_of(load(self.arch).settings)
+        return settings
 
 
 @command
-@click.argument("data", type=INPUT_FILE)
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
-@click.option(
-    "--arch",
-    type=_ArchitectureName(),
-    default="encdec",
-    show_default=True,
-    help="Architecture of the network: a built-in one, or package.module:NAME for one of your own, in a module "
-    "on PYTHONPATH; package.module: is short for package.module:ARCHITECTURE.",
-)
-@click.option(
-    "--source", type=INPUT_FILE, help="Source text, if DATA is its translation line by line."
-)
-@click.option(
-    "--links",
-    type=INPUT_FILE,
-    help="Word alignment of --source and DATA in Pharaoh format, for architectures that need it.",
-)
-@click.option(
-    "--texts",
-    type=(INPUT_FILE, INPUT_FILE),
-    metavar="SOURCE TARGET",
-    help="Texts in which words are counted for the shortlists.  [default: the phrase pairs]",
-)
-@click.option(
-    "--cache",
-    type=OUTPUT_DIRECTORY,
-    help="Directory in which to keep the pairs of the table for later trainings.",
-)
-@click.option(
-    "--start",
-    type=EXISTING_DIRECTORY,
-    help="Model directory of a network of this architecture to train further: it keeps its shortlists, sizes "
-    "and reading.  [default: a new network]",
-)
-@config_options(_training_settings)
-@click.option(
-    "--minutes",
-    type=float,
-    help="Largest number of minutes to train; sets the key loop.max_minutes.",
-)
-@click.option(
-    "--epochs", type=int, help="Largest number of passes over the data; sets the key loop.n_epochs."
-)
-@click.option(
-    "--hidden-width", type=int, help="Number of hidden units; sets the key model.hidden_width."
-)
-@click.option(
-    "--reading",
-    type=choice_of(Reading),
-    help="How the network reads the data: reversed-sides learns p(source | target), "
-    "right-to-left predicts "
-    "the last word of a sentence first. Sets the key reading.",
-)
-@RESUME
-@DEVICE
-@SEED
-def train(
-    data: Path,
-    out: Path,
-    arch: str,
-    source: Path | None,
-    links: Path | None,
-    texts: tuple[Path, Path] | None,
-    cache: Path | None,
-    start: Path | None,
-    config: Path | None,
-    minutes: float | None,
-    epochs: int | None,
-    hidden_width: int | None,
-    reading: Reading | None,
-    resume: bool,
-    device: Device,
-    seed: int,
-) -> None:
+def train(given: DataOptions, options: TrainOptions) -> None:
     """Train a network on a phrase table or a text.
 
     DATA is a phrase table, whose distinct pairs are used, or, for language models such as --arch cslm, target
@@ -170,76 +141,53 @@ def train(
         from rescorer.runs.train import train as run_training
         from rescorer.training.peers import peers_on
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reading)
-    asked = Data(data, source, links, texts, cache)
-    with peers_on(choose_device(device)) as (peers, own_device):
+    arch, out, settings = options.arch, options.out, options.settings()
+    data = Data(given.data, given.source, given.links, given.texts, given.cache)
+    with peers_on(choose_device(options.device)) as (peers, device):
         if not peers.is_first:
             quiet()
-        if own_device.type != "cpu":
-            print_note(_on_gpu(own_device, settings))
-        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers, start)
+        if device.type != "cpu":
+            print_note(_on_gpu(device, settings))
+        report = run_training(
+            arch, data, out, settings, options.resume, device, options.seed, peers, options.start
+        )
     if peers.is_first:
         click.echo(f"{out}: {_in_words(report, 'nats per word')}")
-        print_note(f"next: {_next_command(arch, data, out)}")
+        print_note(f"next: {_next_command(arch, given.data, out)}")
 
 
-def _expected_bleu_settings(
-    config: Path | None, minutes: float | None, epochs: int | None
-) -> ExpectedBleuConfig:
-    """The settings of `rescorer expected-bleu`."""
-    from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
+@dataclass(frozen=True, kw_only=True)
+class ExpectedBleuOptions(TrainingOptions):
+    """Options of `rescorer expected-bleu`.
 
-    options = {"loop.max_minutes": minutes, "loop.n_epochs": epochs}
-    return with_options(load_config(ExpectedBleuConfig, config), options)
+    Attributes:
+        model: Model directory of a phrase model.
+        nbest: N-best list of the training text.
+        source: Source text of the n-best lists.
+        references: Reference translation of --source; may be given several times.
+        groups: Document of each line of --source, one name per line: whole documents are held out. [default:
+            sentences are held out]
+        out: Model directory to write.
+        trust_code: Allow code from outside rescorer to run, if it is the architecture of a model.
+    """
+
+    model: Annotated[ExistingDirectory, ARGUMENT]
+    nbest: Annotated[InputFile, ARGUMENT]
+    source: InputFile
+    references: Annotated[tuple[InputFile, ...], option("--reference")]
+    groups: InputFile | None = None
+    out: OutputDirectory
+    trust_code: bool = False
+
+    def settings(self) -> ExpectedBleuConfig:
+        """The settings of the training."""
+        from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
+
+        return self.settings_of(ExpectedBleuConfig)
 
 
 @command
-@click.argument("model", type=EXISTING_DIRECTORY)
-@click.argument("nbest", type=INPUT_FILE)
-@click.option("--source", type=INPUT_FILE, required=True, help="Source text of the n-best lists.")
-@click.option(
-    "--reference",
-    "references",
-    type=INPUT_FILE,
-    multiple=True,
-    required=True,
-    help="Reference translation of --source; may be given several times.",
-)
-@click.option(
-    "--groups",
-    type=INPUT_FILE,
-    help="Document of each line of --source, one name per line: whole documents are held out.  "
-    "[default: sentences are held out]",
-)
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
-@config_options(_expected_bleu_settings)
-@click.option(
-    "--minutes",
-    type=float,
-    help="Largest number of minutes to train; sets the key loop.max_minutes.",
-)
-@click.option(
-    "--epochs", type=int, help="Largest number of passes over the data; sets the key loop.n_epochs."
-)
-@TRUST_CODE
-@RESUME
-@DEVICE
-@SEED
-def expected_bleu(
-    model: Path,
-    nbest: Path,
-    source: Path,
-    references: tuple[Path, ...],
-    groups: Path | None,
-    out: Path,
-    config: Path | None,
-    minutes: float | None,
-    epochs: int | None,
-    trust_code: bool,
-    resume: bool,
-    device: Device,
-    seed: int,
-) -> None:
+def expected_bleu(options: ExpectedBleuOptions) -> None:
     """Fine-tune a phrase model for expected BLEU.
 
     The model learns to maximise the expected BLEU of n-best lists. NBEST must have the segmentation of each
@@ -252,14 +200,20 @@ def expected_bleu(
         from rescorer.contract.compute import choose_device
         from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
 
-    settings = _expected_bleu_settings(config, minutes, epochs)
-    lists = ListText(nbest, source, references, groups)
-    place = choose_device(device)
+    settings = options.settings()
+    lists = ListText(options.nbest, options.source, options.references, options.groups)
     before, report = train_for_expected_bleu(
-        model, lists, out, settings, resume, place, seed, trust_code
+        options.model,
+        lists,
+        options.out,
+        settings,
+        options.resume,
+        choose_device(options.device),
+        options.seed,
+        options.trust_code,
     )
     first = "" if before is None else f"held-out loss before {before:.4g} {UNIT}, "
-    click.echo(f"{out}: {first}{_in_words(report, UNIT)}")
+    click.echo(f"{options.out}: {first}{_in_words(report, UNIT)}")
 
 
 def _on_gpu(device: torch.device, settings: Any) -> str:
@@ -275,6 +229,8 @@ def _on_gpu(device: torch.device, settings: Any) -> str:
 
 def _in_words(report: TrainingReport, unit: str) -> str:
     """A report as a line for the user; the unit is that of the loss."""
+    from moses_bridge.base.progress import duration
+
     loss = report.held_out_loss
     parts = [] if loss is None else [f"held-out loss {loss:.4g} {unit}"]
     parts += [f"{report.n_updates:,} updates", f"{report.n_epochs:.4g} passes"]
@@ -301,7 +257,4 @@ def _next_command(arch: str, data: Path, out: Path) -> str:
     return shlex.join(map(str, words))
 
 
-COMMANDS = (
-    train,
-    expected_bleu,
-)
+COMMANDS = (train, expected_bleu)

@@ -15,9 +15,8 @@ from runpy import run_module
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from moses_bridge.base.command import command
-from moses_bridge.base.errors import ToolError, UserError
-from moses_bridge.base.extras import MODULES, Extra
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.errors import MODULES, Extra, ToolError, UserError
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.programs import error_tail
 from moses_bridge.base.progress import Progress
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.processors import processor_words
+from moses_bridge.base.machine import processor_words
 from rescorer.contract.choices import Device, Precision
 
 # PyTorch is loaded where a type or a device is asked for: a column without a network does not wait for it.

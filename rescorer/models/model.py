@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import blocks_of
-from moses_bridge.base.errors import InputError, UserError
-from moses_bridge.base.extras import extra_named
-from moses_bridge.base.python_text import Texts, decoded, encoded_all
+from moses_bridge.base.errors import InputError, UserError, extra_named
+from moses_bridge.formats.python_text import Texts, decoded, encoded_all
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute

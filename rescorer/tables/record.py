@@ -12,8 +12,7 @@ from typing import Annotated, Any, get_args
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
-from moses_bridge.base.provenance import file_digest
-from moses_bridge.base.steps import own_version
+from moses_bridge.base.provenance import file_digest, own_version
 from moses_bridge.base.textio import COMPRESSIONS
 from rescorer.contract.choices import ColumnFormat
 from rescorer.tables.column import FORMER_COLUMNS, Column, ColumnConfig

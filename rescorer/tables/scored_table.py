@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.ordered_map import map_in_order
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.compiled.notice import CompilationNotice
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block

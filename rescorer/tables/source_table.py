@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, StrPath, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,

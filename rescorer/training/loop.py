@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
-from moses_bridge.base.memory import keep_freed_memory
+from moses_bridge.base.machine import keep_freed_memory
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.trained_model import TRAINING_STATE

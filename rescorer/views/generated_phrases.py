@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.line_progress import track_blocks
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import Progress
+from moses_bridge.base.progress import Progress, track_blocks
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words

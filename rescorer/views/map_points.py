@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.base.progress import track_blocks
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
     Block,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import InputError
-from moses_bridge.base.extras import extra_named
+from moses_bridge.base.errors import InputError, extra_named
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.language_model.kenlm_binary import (
     UnreadTypeError,

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json, write_json
-from moses_bridge.base.line_progress import track_blocks
 from moses_bridge.base.lock import held_directory
-from moses_bridge.base.progress import Progress, print_note
+from moses_bridge.base.progress import Progress, print_note, track_blocks
 from moses_bridge.base.textio import StrPath, open_write, read_lines, write_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.base.progress import track_blocks
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,

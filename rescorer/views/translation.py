@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
-from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,

@@ -24,7 +24,7 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from whole_command import measure_command
 
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from rescorer.contract.choices import Device, Precision

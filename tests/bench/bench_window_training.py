@@ -19,7 +19,7 @@ from results import Result, write_results
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from moses_bridge.base.memory import keep_freed_memory
+from moses_bridge.base.machine import keep_freed_memory
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.data import Data

@@ -15,9 +15,10 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from moses_bridge.base.command import CommandGroup, OutputPath
+from moses_bridge.base.command import CommandGroup
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory, held_file
+from moses_bridge.base.options import OutputPath
 from moses_bridge.base.overwriting import protected, refuse_overwriting
 from moses_bridge.base.textio import open_write
 from moses_bridge.cli import main as moses_bridge

@@ -92,7 +92,7 @@ def test_an_option_can_be_what_its_type_names(
 
 @pytest.mark.parametrize("package", [moses_bridge.cli, rescorer.cli, tuning.cli])
 def test_no_command_writes_out_its_choices(package: ModuleType) -> None:
-    """They come from a Literal through `choice_of`, so that a new name is one line elsewhere."""
+    """They come from a Literal, so that a new name is one line elsewhere."""
     modules = Path(str(package.__file__)).parent.glob("*.py")
     assert [path.name for path in modules if "click.Choice(" in path.read_text()] == []
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.command import OutputPath
+from moses_bridge.base.options import OutputPath
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PROGRAMS = {

@@ -17,8 +17,7 @@ import pytest
 
 import rescorer
 import tuning
-from moses_bridge.base.errors import UserError
-from moses_bridge.base.extras import MODULES, MissingExtraError, extra_named
+from moses_bridge.base.errors import MODULES, MissingExtraError, UserError, extra_named
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

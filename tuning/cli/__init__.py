@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
-from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
+from moses_bridge.base.command import program
 from tuning.cli import compare, plan, report, tune
 
 
-@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
-@VERSION
-@QUIET
-@VERBOSE
+@program
 def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_bridge.base.command import (
-    DIRECTORY,
-    FILE_OR_DIRECTORY,
-    INPUT_FILE,
-    JOBS,
-    OUTPUT_DIRECTORY,
-    choice_of,
     command,
-    config_options,
 )
-from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.config import AtLeast, with_options
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.memory import loading
+from moses_bridge.base.machine import loading
+from moses_bridge.base.options import (
+    ARGUMENT,
+    N_JOBS,
+    ConfigOptions,
+    Directory,
+    FileOrDirectory,
+    InputFile,
+    Jobs,
+    OutputDirectory,
+    Positive,
+    option,
+)
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
+from tuning.cli.options import References, TextOptions
 from tuning.report.forms import OutputFormat
 
 if TYPE_CHECKING:
@@ -34,40 +40,18 @@ if TYPE_CHECKING:
 
 
 @command
-@click.argument("systems", nargs=-1, required=True)
-@REFERENCE
-@click.option(
-    "--groups",
-    type=INPUT_FILE,
-    help="Names of the documents of the sentences, one a line: the bootstrap draws documents instead of "
-    "sentences.",
-)
-@click.option(
-    "--target-language",
-    default="fr",
-    show_default=True,
-    help="Target language, for the detokenizer.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=choice_of(OutputFormat),
-    default="json",
-    show_default=True,
-    help="Output format.",
-)
-@click.option(
-    "--samples", type=click.IntRange(min=2), default=1000, help="Number of bootstrap samples."
-)
-@SEED
 def evaluate(
-    systems: tuple[str, ...],
-    references: tuple[Path, ...],
-    groups: Path | None,
-    target_language: str,
-    form: OutputFormat,
-    samples: int,
-    seed: int,
+    systems: Annotated[tuple[str, ...], ARGUMENT],
+    references: References,
+    groups: Annotated[
+        InputFile | None,
+        "Names of the documents of the sentences, one per line: the bootstrap draws documents instead of "
+        "sentences.",
+    ] = None,
+    target_language: Annotated[str, "Target language, for the detokenizer."] = "fr",
+    form: Annotated[OutputFormat, option("--format"), "Output format."] = "json",
+    samples: Annotated[int, AtLeast(2), "Number of bootstrap samples."] = 1000,
+    seed: Annotated[int, "Seed of the random numbers."] = 1,
 ) -> None:
     """Print BLEU, chrF and TER of translations.
 
@@ -91,72 +75,44 @@ def evaluate(
     click.echo(format_systems(score_systems(named, *rest), form), nl=False)
 
 
-def _compare_settings(
-    config: Path | None, target_language: str | None, control: str | None, run_commands: bool
-) -> CompareConfig:
-    """The settings of `tuning compare`."""
-    from tuning.compare.systems import CompareConfig
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(ConfigOptions):
+    """Options of `tuning compare`.
 
-    options = {
-        "target_language": target_language,
-        "control": control,
-        "run_commands": run_commands or None,
-    }
-    return with_options(load_config(CompareConfig, config), options)
+    Attributes:
+        systems: Systems as NAME=RUN[,RUN...] or NAME=FILE[,FILE...].
+        out: Directory for the table.
+        target_language: Target language, for the detokenizer.
+        training: Source side of the training text, tokenised, for printing the share of test sentences with a
+            near copy in it, and a second line per row for the others; may be given several times.
+        training_targets: Target side of the training text, tokenised, for adding the accuracy of words by
+            their frequency in it to table.json and the page; may be given several times.
+        groups: Names of the documents of the test sentences, one per line: the variance over texts leaves out
+            documents instead of sentences.
+        control: System that cannot help; the others are compared with it, too.
+        run_commands: Run the commands named in the weights.json of a run.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    systems: Annotated[tuple[str, ...], ARGUMENT]
+    out: OutputDirectory
+    target_language: Annotated[str | None, option(key="target_language")] = None
+    training: Annotated[tuple[InputFile, ...], option("--train-source")] = ()
+    training_targets: Annotated[tuple[InputFile, ...], option("--train-target")] = ()
+    groups: InputFile | None = None
+    control: Annotated[str | None, option(key="control")] = None
+    run_commands: Annotated[bool, option(key="run_commands")] = False
+    jobs: Positive = N_JOBS
+
+    def settings(self) -> CompareConfig:
+        """The settings of a comparison."""
+        from tuning.compare.systems import CompareConfig
+
+        return self.settings_of(CompareConfig)
 
 
 @command
-@click.argument("systems", nargs=-1, required=True)
-@SOURCE
-@REFERENCE
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
-@click.option(
-    "--target-language",
-    help="Target language, for the detokenizer; sets the key target_language.",
-)
-@click.option(
-    "--train-source",
-    "training",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Source side of the training text, tokenised: print the share of test sentences with a near copy in "
-    "it, and a second line a row for the others; may be given several times.",
-)
-@click.option(
-    "--train-target",
-    "training_targets",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Target side of the training text, tokenised: add the accuracy of words by their frequency in it to "
-    "table.json and the page; may be given several times.",
-)
-@click.option(
-    "--groups",
-    type=INPUT_FILE,
-    help="Names of the documents of the test sentences, one a line: leave out documents instead of sentences "
-    "for the variance over texts.",
-)
-@click.option(
-    "--control",
-    help="System that cannot help; the others are compared with it too. Sets the key control.",
-)
-@run_commands_option("run_commands")
-@config_options(_compare_settings)
-@JOBS
-def compare(
-    systems: tuple[str, ...],
-    source: Path,
-    references: tuple[Path, ...],
-    out: Path,
-    target_language: str | None,
-    training: tuple[Path, ...],
-    training_targets: tuple[Path, ...],
-    groups: Path | None,
-    control: str | None,
-    run_commands: bool,
-    config: Path | None,
-    jobs: int,
-) -> None:
+def compare(text: TextOptions, options: CompareOptions) -> None:
     """Compare systems on a test text.
 
     Each of SYSTEMS is NAME=RUN[,RUN...] or NAME=FILE[,FILE...]; the first one is the baseline. A RUN is the
@@ -170,25 +126,30 @@ def compare(
         from tuning.compare.systems import digests
         from tuning.report.write import write_comparison, written_files
 
-    texts = [source, *references, *training, *training_targets]
+    out, groups = options.out, options.groups
+    texts = [text.source, *text.references, *options.training, *options.training_targets]
     texts += [] if groups is None else [groups]
-    named = _parse_systems(systems, "NAME=RUN[,RUN...] or NAME=FILE[,FILE...]")
+    named = _parse_systems(options.systems, "NAME=RUN[,RUN...] or NAME=FILE[,FILE...]")
     outputs = [path for paths in named.values() for path in paths if path.is_file()]
     refuse_overwriting(written_files(out, "table"), [*texts, *outputs])
-    settings = _compare_settings(config, target_language, control, run_commands)
-    context = TextContext(training, training_targets, groups)
-    comparison = compare_systems(named, source, references, settings, jobs, context)
+    comparison = compare_systems(
+        named,
+        text.source,
+        text.references,
+        options.settings(),
+        options.jobs,
+        TextContext(options.training, options.training_targets, groups),
+    )
     made = provenance(sys.argv, digests(named, texts))
-    click.echo(write_comparison(replace(comparison, made=made), out), nl=False)
+    click.echo(write_comparison(dataclasses.replace(comparison, made=made), out), nl=False)
 
 
 @command
-@click.argument("comparisons", nargs=-1, required=True)
-@click.option("--system", required=True, help="Row to take from each comparison, like +RNN.")
-@click.option(
-    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for table and picture."
-)
-def gains(comparisons: tuple[str, ...], system: str, out: Path) -> None:
+def gains(
+    comparisons: Annotated[tuple[str, ...], ARGUMENT],
+    system: Annotated[str, "Row to take from each comparison, like +RNN."],
+    out: Annotated[OutputDirectory, "Directory for table and picture."],
+) -> None:
     """Show side by side what a system gains.
 
     Each of COMPARISONS is NAME=table.json of `tuning compare`.
@@ -203,10 +164,11 @@ def gains(comparisons: tuple[str, ...], system: str, out: Path) -> None:
 
 
 @command
-@click.argument("comparisons", nargs=-1, required=True)
-@click.option("--system", required=True, help="Row to take from each comparison, like +RNN.")
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
-def pool(comparisons: tuple[str, ...], system: str, out: Path) -> None:
+def pool(
+    comparisons: Annotated[tuple[str, ...], ARGUMENT],
+    system: Annotated[str, "Row to take from each comparison, like +RNN."],
+    out: Annotated[OutputDirectory, "Directory for the table."],
+) -> None:
     """Pool what a system gains in several comparisons.
 
     Each of COMPARISONS is NAME=table.json of `tuning compare`. Prints the inverse-variance mean and that of
@@ -222,70 +184,44 @@ def pool(comparisons: tuple[str, ...], system: str, out: Path) -> None:
     click.echo(write_pooled(pool_gains(tables, system), out), nl=False)
 
 
-def _scan_settings(
-    config: Path | None,
-    grid: str | None,
-    against: str | None,
-    neural_lms: tuple[str, ...],
-    run_commands: bool,
-) -> ScanConfig:
-    """The settings of `tuning scan`."""
-    from tuning.compare.scan import ScanConfig
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions(ConfigOptions):
+    """Options of `tuning scan`.
 
-    options = {
-        "grid": None if grid is None else _numbers(grid),
-        "against": against,
-        "decoder.neural_lm": [*neural_lms] or None,
-        "run_commands": run_commands or None,
-    }
-    return with_options(load_config(ScanConfig, config), options)
+    Attributes:
+        system: A moses.ini or a run directory.
+        column: Column to scan, like TranslationModel0_4 or CSLM0.
+        out: Directory for decodings and table.
+        grid: Weights to try, like -0.01,0.01,0.02; sets the key grid.
+        against: Column whose weight restores the length.
+        weights: weights.json whose weights replace those of the ini.
+        neural_lms: NAME=COMMAND, a feature of the built-in search; see `tuning tune --help`.
+        run_commands: Run the commands named in the weights.json of a run.
+        resume: Reuse the decodings in --out.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
 
+    system: Annotated[FileOrDirectory, ARGUMENT]
+    column: str
+    out: OutputDirectory
+    grid: str | None = None
+    against: Annotated[str | None, option(key="against")] = None
+    weights: InputFile | None = None
+    neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
+    run_commands: Annotated[bool, option(key="run_commands")] = False
+    resume: bool = False
+    jobs: Positive = N_JOBS
 
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError as error:
-        raise ConfigError(f"--grid: found {text!r}, expected numbers joined by commas") from error
+    def settings(self) -> ScanConfig:
+        """The settings of a scan."""
+        from tuning.compare.scan import ScanConfig
+
+        grid = None if self.grid is None else _numbers(self.grid)
+        return with_options(self.settings_of(ScanConfig), {"grid": grid})
 
 
 @command
-@click.argument("system", type=FILE_OR_DIRECTORY)
-@click.option("--column", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
-@SOURCE
-@REFERENCE
-@click.option(
-    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for decodings and table."
-)
-@click.option("--grid", help="Weights to try, like -0.01,0.01,0.02; sets the key grid.")
-@click.option("--against", help="Column whose weight restores the length; sets the key against.")
-@click.option(
-    "--weights", type=INPUT_FILE, help="weights.json whose weights replace those of the ini."
-)
-@click.option(
-    "--neural-lm",
-    "neural_lms",
-    multiple=True,
-    help="NAME=COMMAND; see `tuning tune --help`; sets the key decoder.neural_lm.",
-)
-@run_commands_option("run_commands")
-@click.option("--resume", is_flag=True, help="Reuse the decodings in --out.")
-@config_options(_scan_settings)
-@JOBS
-def scan(
-    system: Path,
-    column: str,
-    source: Path,
-    references: tuple[Path, ...],
-    out: Path,
-    grid: str | None,
-    against: str | None,
-    weights: Path | None,
-    neural_lms: tuple[str, ...],
-    run_commands: bool,
-    resume: bool,
-    config: Path | None,
-    jobs: int,
-) -> None:
+def scan(text: TextOptions, options: ScanOptions) -> None:
     """Decode with several weights for one column.
 
     SYSTEM is a moses.ini or a run directory.
@@ -297,19 +233,27 @@ def scan(
     from tuning.loop.fingerprints import ParallelText
     from tuning.report.write import write_scan, written_files
 
-    refuse_overwriting(written_files(out, "scan"), [source, *references])
-    settings = _scan_settings(config, grid, against, neural_lms, run_commands)
-    text = ParallelText(source, references)
-    found = scan_weights(system, column, text, out, settings, jobs, resume, weights)
-    click.echo(write_scan(found, out), nl=False)
+    refuse_overwriting(written_files(options.out, "scan"), [text.source, *text.references])
+    found = scan_weights(
+        options.system,
+        options.column,
+        ParallelText(text.source, text.references),
+        options.out,
+        options.settings(),
+        options.jobs,
+        options.resume,
+        options.weights,
+    )
+    click.echo(write_scan(found, options.out), nl=False)
 
 
 @command
-@click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
-@SOURCE
-@run_commands_option()
-@JOBS
-def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
+def translate(
+    runs: Annotated[tuple[Directory, ...], ARGUMENT],
+    source: Annotated[InputFile, "Tokenised source text."],
+    run_commands: Annotated[bool, "Run the commands named in the weights.json of a run."] = False,
+    jobs: Jobs = N_JOBS,
+) -> None:
     """Translate a text with the weights of runs.
 
     `tuning compare` then finds the translations. The names of the output files are printed.
@@ -321,6 +265,13 @@ def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: in
 
     for output in translate_runs(runs, source, jobs, run_commands).values():
         click.echo(output)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"--grid: found {text!r}, expected numbers joined by commas") from error
 
 
 def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comparison]:

@@ -1,57 +1,47 @@
-"""What the commands of tuning share: kinds of paths, options, and how a command is made."""
+"""Options that the commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-import click
-
-from moses_bridge.base.command import INPUT_FILE, choice_of
+from moses_bridge.base.options import ConfigOptions, InputFile, Positive, option
 from tuning.metrics.by_name import MetricName
 from tuning.optimisers.by_name import OptimizerName
 
-SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
-REFERENCE = click.option(
-    "--reference",
-    "references",
-    type=INPUT_FILE,
-    required=True,
-    multiple=True,
-    help="Tokenised reference; may be given several times.",
-)
-OPTIMIZER = click.option(
-    "--optimizer",
-    type=choice_of(OptimizerName),
-    help="How weights are found; sets the key optimizer.",
-)
-METRIC = click.option(
-    "--metric",
-    type=choice_of(MetricName),
-    help="What weights are tuned for; sets the key metric.",
-)
-METRIC_COMMAND = click.option(
-    "--metric-command",
-    help="Command of the metric column: {hypotheses}, {source} and {reference} become paths, and it writes a "
-    "number for each line to {out}; sets the key metric_command.",
-)
-NBEST_SIZE = click.option(
-    "--nbest-size",
-    type=click.IntRange(min=1),
-    help="Distinct translations of a sentence in an n-best list; sets the key nbest_size.",
-)
-SEED = click.option(
-    "--seed", type=int, default=1, show_default=True, help="Seed of the random numbers."
-)
+References = Annotated[
+    tuple[InputFile, ...],
+    option("--reference"),
+    "Tokenised reference; may be given several times.",
+]
 
 
-def run_commands_option(key: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option --run-commands.
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """A text that is translated, with its references.
 
-    Args:
-        key: the key of the settings that it sets, "" for none.
+    Attributes:
+        source: Tokenised source text.
+        references: Tokenised reference; may be given several times.
     """
-    text = "Run the commands named in the weights.json of a run"
-    return click.option(
-        "--run-commands", is_flag=True, help=f"{text}; sets the key {key}." if key else f"{text}."
-    )
+
+    source: InputFile
+    references: References
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(ConfigOptions):
+    """How weights are found.
+
+    Attributes:
+        optimizer: Algorithm that finds the weights.
+        metric: Metric that the weights maximise.
+        metric_command: Command that computes --metric column: {hypotheses}, {source} and {reference} become
+            paths, and it writes a number for each line to {out}.
+        nbest_size: Number of distinct translations per sentence in an n-best list.
+    """
+
+    optimizer: Annotated[OptimizerName | None, option(key="optimizer")] = None
+    metric: Annotated[MetricName | None, option(key="metric")] = None
+    metric_command: Annotated[str | None, option(key="metric_command")] = None
+    nbest_size: Annotated[Positive | None, option(key="nbest_size")] = None

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
 import click
 
-from moses_bridge.base.command import INPUT_FILE, OUTPUT_FILE, command
+from moses_bridge.base.command import command
+from moses_bridge.base.options import ARGUMENT, InputFile, OutputFile, option
 
 
 @command
-@click.argument("experiments", nargs=-1, required=True, type=INPUT_FILE)
-@click.option("--out", type=OUTPUT_FILE, help="File to write: the rules, a makefile.")
-@click.option(
-    "--set", "changes", multiple=True, help='TOML that replaces keys: "seeds.runs = [1, 2]".'
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Print what is made from what, in order; write nothing."
-)
 def plan(
-    experiments: tuple[Path, ...], out: Path | None, changes: tuple[str, ...], dry_run: bool
+    experiments: Annotated[tuple[InputFile, ...], ARGUMENT],
+    out: Annotated[OutputFile | None, "File to write: the rules, a makefile."] = None,
+    changes: Annotated[
+        tuple[str, ...], option("--set"), 'TOML that replaces keys: "seeds.runs = [1, 2]".'
+    ] = (),
+    dry_run: Annotated[bool, "Print what is made from what, in order; write nothing."] = False,
 ) -> None:
     """Write an experiment as rules for make.
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
-from moses_bridge.base.command import DIRECTORY, INPUT_FILE, OUTPUT_FILE, command
-from moses_bridge.base.memory import loading
-from tuning.cli.options import SEED
+from moses_bridge.base.command import command
+from moses_bridge.base.machine import loading
+from moses_bridge.base.options import (
+    ARGUMENT,
+    Directory,
+    InputFile,
+    OutputFile,
+    Positive,
+    option,
+)
 
 
 @command
-@click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
-@click.option("--out", type=OUTPUT_FILE, required=True, help="Picture to write, .svg or .png.")
-def plot(runs: tuple[Path, ...], out: Path) -> None:
+def plot(
+    runs: Annotated[tuple[Directory, ...], ARGUMENT],
+    out: Annotated[OutputFile, "Picture to write, .svg or .png."],
+) -> None:
     """Draw dev BLEU by iteration, and weights.
 
     RUNS are run directories of `tuning tune`.
@@ -26,68 +35,41 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
     plot_runs(runs, out)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Options of `tuning report`.
+
+    Attributes:
+        runs: Run directories of `tuning tune`.
+        out: Page to write, .html.
+        comparisons: table.json of tuning compare; adds its runs. May be given several times.
+        source: Tokenised test text whose translations are shown.
+        references: Tokenised reference; may be given several times.
+        models: Model directory with its training log; those used by the runs are found without it.
+        scored: Phrase table with the column of a model; may be given several times.
+        maps: Map written by `rescorer map`: words.json or phrases.json.
+        steps: Log written by `moses-bridge step`.
+        title: Heading of the page.
+        points: Largest number of pairs to show from a scored table.
+        seed: Seed of the random numbers.
+    """
+
+    runs: Annotated[tuple[Directory, ...], ARGUMENT] = ()
+    out: OutputFile
+    comparisons: Annotated[tuple[InputFile, ...], option("--comparison")] = ()
+    source: InputFile | None = None
+    references: Annotated[tuple[InputFile, ...], option("--reference")] = ()
+    models: Annotated[tuple[Directory, ...], option("--model")] = ()
+    scored: tuple[InputFile, ...] = ()
+    maps: Annotated[tuple[InputFile, ...], option("--map")] = ()
+    steps: InputFile | None = None
+    title: str = "Tuning report"
+    points: Positive = 3000
+    seed: int = 1
+
+
 @command
-@click.argument("runs", nargs=-1, type=DIRECTORY)
-@click.option("--out", type=OUTPUT_FILE, required=True, help="Page to write, .html.")
-@click.option(
-    "--comparison",
-    "comparisons",
-    type=INPUT_FILE,
-    multiple=True,
-    help="table.json of tuning compare; adds its runs. May be given several times.",
-)
-@click.option("--source", type=INPUT_FILE, help="Tokenised test text whose translations are shown.")
-@click.option(
-    "--reference",
-    "references",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Tokenised reference; may be given several times.",
-)
-@click.option(
-    "--model",
-    "models",
-    type=DIRECTORY,
-    multiple=True,
-    help="Model directory with its training log; those used by the runs are found without it.",
-)
-@click.option(
-    "--scored",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Phrase table with the column of a model; may be given several times.",
-)
-@click.option(
-    "--map",
-    "maps",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Map written by `rescorer map`: words.json or phrases.json.",
-)
-@click.option("--steps", type=INPUT_FILE, help="Log written by `moses-bridge step`.")
-@click.option("--title", default="Tuning report", show_default=True, help="Heading of the page.")
-@click.option(
-    "--points",
-    type=click.IntRange(min=1),
-    default=3000,
-    show_default=True,
-    help="Largest number of pairs shown of a scored table.",
-)
-@SEED
-def report(
-    runs: tuple[Path, ...],
-    out: Path,
-    comparisons: tuple[Path, ...],
-    source: Path | None,
-    references: tuple[Path, ...],
-    models: tuple[Path, ...],
-    scored: tuple[Path, ...],
-    maps: tuple[Path, ...],
-    steps: Path | None,
-    title: str,
-    points: int,
-    seed: int,
-) -> None:
+def report(options: ReportOptions) -> None:
     """Write one HTML page about runs and comparisons.
 
     RUNS are run directories of `tuning tune`.
@@ -99,20 +81,20 @@ def report(
         from tuning.report.page.write import write_report
 
     inputs = ReportInputs(
-        runs=runs,
-        tables=comparisons,
-        source=source,
-        references=references,
-        models=models,
-        scored=scored,
-        maps=maps,
-        steps=steps,
-        title=title,
-        n_points=points,
-        seed=seed,
+        runs=options.runs,
+        tables=options.comparisons,
+        source=options.source,
+        references=options.references,
+        models=options.models,
+        scored=options.scored,
+        maps=options.maps,
+        steps=options.steps,
+        title=options.title,
+        n_points=options.points,
+        seed=options.seed,
     )
-    write_report(inputs, out)
-    click.echo(f"report in {out}")
+    write_report(inputs, options.out)
+    click.echo(f"report in {options.out}")
 
 
 COMMANDS = (plot, report)

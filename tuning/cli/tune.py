@@ -6,41 +6,33 @@ import contextlib
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.command import (
-    DIRECTORY,
-    INPUT_FILE,
-    JOBS,
-    OUTPUT_DIRECTORY,
-    RAY,
-    WORKERS,
-    check_workers,
-    choice_of,
     command,
     command_line,
-    config_options,
 )
-from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.memory import loading
-from moses_bridge.base.provenance import provenance
-from tuning.cli.options import (
-    METRIC,
-    METRIC_COMMAND,
-    NBEST_SIZE,
-    OPTIMIZER,
-    REFERENCE,
-    SEED,
-    SOURCE,
-    run_commands_option,
+from moses_bridge.base.machine import loading
+from moses_bridge.base.options import (
+    ARGUMENT,
+    N_JOBS,
+    ClusterOptions,
+    ConfigOptions,
+    Directory,
+    InputFile,
+    OutputDirectory,
+    Positive,
+    option,
 )
-from tuning.metrics.by_name import MbrMetricName, MetricName
+from moses_bridge.base.provenance import provenance
+from tuning.cli.options import SearchOptions, TextOptions
+from tuning.metrics.by_name import MbrMetricName
 from tuning.optimisers.by_name import OptimizerName
 
 if TYPE_CHECKING:
@@ -50,102 +42,46 @@ if TYPE_CHECKING:
     from tuning.optimisers.contract import OptimizerConfig
 
 
-def _tuning_settings(
-    config: Path | None,
-    optimizer: OptimizerName | None,
-    metric: MetricName | None,
-    metric_command: str | None,
-    nbest_size: int | None,
-    max_iterations: int | None,
-    neural_lms: tuple[str, ...],
-    left_out: tuple[str, ...],
-) -> TuningConfig:
-    """The settings of `tuning tune`."""
-    from tuning.loop.settings import TuningConfig
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(SearchOptions):
+    """Options of `tuning tune`.
 
-    options = {
-        "optimizer": optimizer,
-        "metric": metric,
-        "metric_command": metric_command,
-        "nbest_size": nbest_size,
-        "max_iterations": max_iterations,
-        "decoder.neural_lm": [*neural_lms] or None,
-        "left_out": [*left_out] or None,
-    }
-    return with_options(load_config(TuningConfig, config), options)
+    Attributes:
+        ini: The moses.ini to tune; its weights are the start.
+        out: Run directory.
+        max_iterations: Largest number of decodings of the dev text.
+        seed: Seed of the random numbers.
+        resume: Continue the run in --out.
+        init_weights: weights.json of the run whose weights are the start.
+        nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
+            A command without them stays open and returns the values: "CSLM0=rescorer serve cslm". With
+            NAME:LM0=COMMAND the search gives the decoder's LM0 the sum of both weights.
+        neural_lms: NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given
+            several times.
+        left_out: Column kept at weight 0, like TranslationModel0_2; may be given several times.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    ini: InputFile
+    out: OutputDirectory
+    max_iterations: Annotated[Positive | None, option(key="max_iterations")] = None
+    seed: int = 1
+    resume: bool = False
+    init_weights: InputFile | None = None
+    nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
+    neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
+    left_out: Annotated[tuple[str, ...], option("--leave-out", key="left_out")] = ()
+    jobs: Positive = N_JOBS
+
+    def settings(self) -> TuningConfig:
+        """The settings of a tuning."""
+        from tuning.loop.settings import TuningConfig
+
+        return self.settings_of(TuningConfig)
 
 
 @command
-@click.option(
-    "--ini",
-    type=INPUT_FILE,
-    required=True,
-    help="The moses.ini to tune; its weights are the start.",
-)
-@SOURCE
-@REFERENCE
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory.")
-@OPTIMIZER
-@METRIC
-@METRIC_COMMAND
-@NBEST_SIZE
-@click.option(
-    "--max-iterations",
-    type=click.IntRange(min=1),
-    help="Largest number of decodings of the dev text; sets the key max_iterations.",
-)
-@SEED
-@click.option("--resume", is_flag=True, help="Continue the run in --out.")
-@click.option(
-    "--init-weights", type=INPUT_FILE, help="weights.json of the run whose weights are the start."
-)
-@click.option(
-    "--nbest-feature",
-    "nbest_features",
-    multiple=True,
-    help="NAME=COMMAND, adding a feature to n-best lists; {nbest}, {source}, {out} become paths. A command "
-    'without them stays open and returns the values: "CSLM0=rescorer serve cslm". With NAME:LM0=COMMAND '
-    "the search gives the decoder's LM0 the sum of both weights.",
-)
-@click.option(
-    "--neural-lm",
-    "neural_lms",
-    multiple=True,
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given '
-    "several times; sets the key decoder.neural_lm.",
-)
-@click.option(
-    "--leave-out",
-    "left_out",
-    multiple=True,
-    help="Column kept at weight 0, like TranslationModel0_2; may be given several times; sets the key "
-    "left_out.",
-)
-@config_options(_tuning_settings)
-@RAY
-@WORKERS
-@JOBS
-def tune(
-    ini: Path,
-    source: Path,
-    references: tuple[Path, ...],
-    out: Path,
-    optimizer: OptimizerName | None,
-    metric: MetricName | None,
-    metric_command: str | None,
-    nbest_size: int | None,
-    max_iterations: int | None,
-    seed: int,
-    resume: bool,
-    init_weights: Path | None,
-    nbest_features: tuple[str, ...],
-    neural_lms: tuple[str, ...],
-    left_out: tuple[str, ...],
-    config: Path | None,
-    address: str | None,
-    workers: int | None,
-    jobs: int,
-) -> None:
+def tune(text: TextOptions, options: TuneOptions, cluster: ClusterOptions) -> None:
     """Find the weights of a system on a dev text.
 
     Decode, pool, optimise, until the weights settle; then write weights.json and moses.ini.
@@ -160,150 +96,104 @@ def tune(
         from tuning.loop.tuning_loop import TunedSystem, Workers
         from tuning.loop.tuning_loop import tune as run_tuning
 
-    check_workers(address, workers)
-    settings = _tuning_settings(
-        config, optimizer, metric, metric_command, nbest_size, max_iterations, neural_lms, left_out
-    )
+    out, settings = options.out, options.settings()
     with contextlib.ExitStack() as stack:
         stack.enter_context(recorded_step(out / LOG_NAME, str(out), command_line()))
-        connected = None if address is None else open_cluster(address, workers, "CPU")
-        cluster = None if connected is None else stack.enter_context(connected)
-        features = [NBestFeature.parse(text) for text in nbest_features]
-        system, text = TunedSystem(ini, features, init_weights), ParallelText(source, references)
-        run = run_tuning(system, text, out, settings, seed, Workers(jobs, cluster), resume)
+        workers = Workers(options.jobs)
+        if cluster.address is not None:
+            connected = open_cluster(cluster.address, cluster.workers, "CPU")
+            workers = dataclasses.replace(workers, cluster=stack.enter_context(connected))
+        features = [NBestFeature.parse(feature) for feature in options.nbest_features]
+        system = TunedSystem(options.ini, features, options.init_weights)
+        dev = ParallelText(text.source, text.references)
+        run = run_tuning(system, dev, out, settings, options.seed, workers, options.resume)
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 
-def _rerank_settings(
-    config: Path | None,
-    optimizer: OptimizerName | None,
-    metric: MetricName | None,
-    metric_command: str | None,
-    nbest_size: int | None,
-    run_commands: bool,
-    n_runs: int | None,
-    list_format: ListFormat | None,
-    mbr: MbrMetricName | None,
-    mbr_command: str | None,
-) -> RerankConfig:
-    """The settings of `tuning rerank`."""
-    from tuning.loop.settings import RerankConfig
+@dataclass(frozen=True, kw_only=True)
+class TestOptions:
+    """The test text of `tuning rerank`, for lists.
 
-    options = {
-        "optimizer": optimizer,
-        "metric": metric,
-        "metric_command": metric_command,
-        "nbest_size": nbest_size,
-        "run_commands": run_commands or None,
-        "n_runs": n_runs,
-        "list_format": list_format,
-        "mbr": mbr,
-        "mbr_command": mbr_command,
-    }
-    return with_options(load_config(RerankConfig, config), options)
+    Attributes:
+        test_list: N-best list of the test text.
+        test_source: Tokenised source of the test text.
+        test_references: Tokenised reference of the test text, to compare the systems with; may be given
+            several times.
+        target_language: Target language, for the detokenizer.
+        groups: Names of the documents of the test sentences, one per line.
+    """
+
+    test_list: InputFile | None = None
+    test_source: InputFile | None = None
+    test_references: Annotated[tuple[InputFile, ...], option("--test-reference")] = ()
+    target_language: str = "fr"
+    groups: InputFile | None = None
+
+    def text(self) -> ListedText | None:
+        """The test text with its list; None without one.
+
+        Raises:
+            ConfigError: a part of it is missing.
+        """
+        from tuning.loop.rerank import ListedText
+
+        if bool(self.test_list) != bool(self.test_source) or (
+            self.test_references and not self.test_list
+        ):
+            raise ConfigError("--test-list, --test-source and --test-reference belong together")
+        if not (self.test_list and self.test_source):
+            return None
+        return ListedText(self.test_list, self.test_source, self.test_references)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankOptions(SearchOptions):
+    """Options of `tuning rerank`.
+
+    Attributes:
+        run: Run directory of `tuning tune`.
+        dev_list: N-best list of the dev text.
+        list_format: Format of the lists.
+        out: Directory to write.
+        nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
+            Without one, only the features in the lists are tuned, as a control.
+        models: NAME=DIRECTORY, a model whose scores `rescorer nbest` adds as a feature.
+        mbr: Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as
+            references.
+        mbr_command: Command that computes --mbr column, like --metric-command: it scores each hypothesis with
+            each other one of its sentence as {reference}.
+        n_runs: Number of times weights are learned, with seeds from --seed on.
+        init_weights: weights.json of the run whose weights are the start for lists.
+        seed: Seed of the random numbers.
+        resume: Continue the reranking of a RUN in --out.
+        run_commands: Run the commands named in the weights.json of a run.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    run: Annotated[Directory | None, ARGUMENT] = None
+    dev_list: Annotated[InputFile | None, option("--list")] = None
+    list_format: Annotated[ListFormat | None, option(key="list_format")] = None
+    out: OutputDirectory
+    nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
+    models: Annotated[tuple[str, ...], option("--model")] = ()
+    mbr: Annotated[MbrMetricName | None, option(key="mbr")] = None
+    mbr_command: Annotated[str | None, option(key="mbr_command")] = None
+    n_runs: Annotated[Positive | None, option("--runs", key="n_runs")] = None
+    init_weights: InputFile | None = None
+    seed: int = 1
+    resume: bool = False
+    run_commands: Annotated[bool, option(key="run_commands")] = False
+    jobs: Positive = N_JOBS
+
+    def settings(self) -> RerankConfig:
+        """The settings of a reranking."""
+        from tuning.loop.settings import RerankConfig
+
+        return self.settings_of(RerankConfig)
 
 
 @command
-@click.argument("run", type=DIRECTORY, required=False)
-@click.option("--list", "dev_list", type=INPUT_FILE, help="N-best list of the dev text.")
-@SOURCE
-@REFERENCE
-@click.option("--test-list", type=INPUT_FILE, help="N-best list of the test text.")
-@click.option("--test-source", type=INPUT_FILE, help="Tokenised source of the test text.")
-@click.option(
-    "--test-reference",
-    "test_references",
-    type=INPUT_FILE,
-    multiple=True,
-    help="Tokenised reference of the test text, to compare the systems with; may be given several times.",
-)
-@click.option(
-    "--list-format",
-    type=choice_of(ListFormat),
-    help="Format of the lists; sets the key list_format.",
-)
-@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory to write.")
-@click.option(
-    "--nbest-feature",
-    "nbest_features",
-    multiple=True,
-    help="NAME=COMMAND, adding a feature to n-best lists; {nbest}, {source}, {out} become paths. Without "
-    "one, only the features that are there are tuned, as a control.",
-)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="NAME=DIRECTORY, adding the scores of a model as a feature, by `rescorer nbest`.",
-)
-@click.option(
-    "--mbr",
-    type=choice_of(MbrMetricName),
-    help="Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as references; "
-    "sets the key mbr.",
-)
-@click.option(
-    "--mbr-command",
-    help="Command of --mbr column, as --metric-command: it scores each hypothesis with each other one of its "
-    "sentence as {reference}; sets the key mbr_command.",
-)
-@OPTIMIZER
-@METRIC
-@METRIC_COMMAND
-@NBEST_SIZE
-@click.option(
-    "--runs",
-    "n_runs",
-    type=click.IntRange(min=1),
-    help="Number of times weights are learned, with seeds from --seed on; sets the key n_runs.",
-)
-@click.option(
-    "--init-weights",
-    type=INPUT_FILE,
-    help="weights.json of the run whose weights are the start for lists.",
-)
-@click.option(
-    "--target-language",
-    default="fr",
-    show_default=True,
-    help="Target language, for the detokenizer.",
-)
-@click.option(
-    "--groups", type=INPUT_FILE, help="Names of the documents of the test sentences, one a line."
-)
-@SEED
-@click.option("--resume", is_flag=True, help="Continue the reranking of a RUN in --out.")
-@run_commands_option("run_commands")
-@config_options(_rerank_settings)
-@JOBS
-def rerank(
-    run: Path | None,
-    dev_list: Path | None,
-    source: Path,
-    references: tuple[Path, ...],
-    test_list: Path | None,
-    test_source: Path | None,
-    test_references: tuple[Path, ...],
-    list_format: ListFormat | None,
-    out: Path,
-    nbest_features: tuple[str, ...],
-    models: tuple[str, ...],
-    mbr: MbrMetricName | None,
-    mbr_command: str | None,
-    optimizer: OptimizerName | None,
-    metric: MetricName | None,
-    metric_command: str | None,
-    nbest_size: int | None,
-    n_runs: int | None,
-    init_weights: Path | None,
-    target_language: str,
-    groups: Path | None,
-    seed: int,
-    resume: bool,
-    run_commands: bool,
-    config: Path | None,
-    jobs: int,
-) -> None:
+def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> None:
     """Tune weights for reranking n-best lists.
 
     The lists are those of RUN, the directory of a tuning, whose search stays as it is. This writes a run
@@ -322,59 +212,49 @@ def rerank(
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists, rerank_run
 
-    of_lists: dict[str, object] = {
-        "--list": dev_list,
-        "--test-list": test_list,
-        "--mbr": mbr,
-        "--mbr-command": mbr_command,
-        "--runs": n_runs,
-        "--list-format": list_format,
-        "--init-weights": init_weights,
-        "--groups": groups,
-    }
-    of_run: dict[str, object] = {
-        "--nbest-size": nbest_size,
-        "--resume": resume,
-        "--run-commands": run_commands,
-    }
-    _refuse_options(of_run if run is None else of_lists, "a RUN" if run is None else "lists")
-    settings = _rerank_settings(
-        config,
-        optimizer,
-        metric,
-        metric_command,
-        nbest_size,
-        run_commands,
-        n_runs,
-        list_format,
-        mbr,
-        mbr_command,
-    )
-    features = [NBestFeature.parse(text) for text in nbest_features]
-    features += [feature_of_model(text) for text in models]
+    _refuse_options(options, of_test)
+    run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
+    settings = options.settings()
+    features = [NBestFeature.parse(each) for each in options.nbest_features]
+    features += [feature_of_model(each) for each in options.models]
     if run is not None:
         with recorded_step(out / LOG_NAME, str(out), command_line()):
-            text = ParallelText(source, references)
-            reranked = rerank_run(run, text, out, settings, seed, jobs, resume, features)
+            parallel = ParallelText(text.source, text.references)
+            reranked = rerank_run(
+                run, parallel, out, settings, seed, jobs, options.resume, features
+            )
         click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
         return
-    if dev_list is None:
+    if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
-    if bool(test_list) != bool(test_source) or (test_references and not test_list):
-        raise ConfigError("--test-list, --test-source and --test-reference belong together")
-    dev = ListedText(dev_list, source, references)
-    test = (
-        ListedText(test_list, test_source, test_references) if test_list and test_source else None
-    )
-    found = rerank_lists(dev, test, out, settings, features, seed, jobs, init_weights)
-    if test is not None and test_references:
-        _print_comparison(found, test, out, target_language, groups, jobs, settings.chosen_metric)
+    test = of_test.text()
+    dev = ListedText(options.dev_list, text.source, text.references)
+    found = rerank_lists(dev, test, out, settings, features, seed, jobs, options.init_weights)
+    if test is not None and test.references:
+        _print_comparison(found, test, of_test, out, jobs, settings.chosen_metric)
     else:
         click.echo(f"weights in {out / 'weights.json'}")
 
 
-def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
-    for name, value in options.items():
+def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
+    """Refuse options for lists with a RUN, and those for a RUN with lists."""
+    of_lists: dict[str, object] = {
+        "--list": options.dev_list,
+        "--test-list": of_test.test_list,
+        "--mbr": options.mbr,
+        "--mbr-command": options.mbr_command,
+        "--runs": options.n_runs,
+        "--list-format": options.list_format,
+        "--init-weights": options.init_weights,
+        "--groups": of_test.groups,
+    }
+    of_run: dict[str, object] = {
+        "--nbest-size": options.nbest_size,
+        "--resume": options.resume,
+        "--run-commands": options.run_commands,
+    }
+    given, of_what = (of_run, "a RUN") if options.run is None else (of_lists, "lists")
+    for name, value in given.items():
         if value:
             raise ConfigError(f"found {name}, an option for {of_what} alone")
 
@@ -382,9 +262,8 @@ def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
 def _print_comparison(
     reranked: Reranked,
     test: ListedText,
+    of_test: TestOptions,
     out: Path,
-    target_language: str,
-    groups: Path | None,
     jobs: int,
     metric: MetricChoice,
 ) -> None:
@@ -396,9 +275,9 @@ def _print_comparison(
 
     outputs = reranked.outputs(out)
     control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
-    settings = CompareConfig(target_language=target_language, control=control)
+    settings = CompareConfig(target_language=of_test.target_language, control=control)
     metrics = [] if metric.name == "bleu" else [metric]
-    context = TextContext(groups=groups)
+    context = TextContext(groups=of_test.groups)
     comparison = compare(outputs, test.source, test.references, settings, jobs, context, metrics)
     made = provenance(sys.argv, digests(outputs, [test.source, *test.references]))
     tuned_for = "" if reranked.metric == "bleu" else reranked.metric
@@ -411,53 +290,35 @@ def _print_comparison(
     )
 
 
-def _optimizer_settings(config: Path | None) -> OptimizerConfig:
-    """The settings of `tuning optimize`."""
-    from tuning.optimisers.contract import OptimizerConfig
+@dataclass(frozen=True, kw_only=True)
+class OptimizeOptions(ConfigOptions):
+    """Options of `tuning optimize`.
 
-    return load_config(OptimizerConfig, config)
+    Attributes:
+        features: File features.dat of Moses; may be given several times.
+        scores: File scores.dat for each --features, in the same order.
+        init_weights: File init.opt of Moses with the weights to start from.
+        optimizer: Algorithm that finds the weights.
+        seed: Seed of the random numbers.
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    features: tuple[InputFile, ...]
+    scores: tuple[InputFile, ...]
+    init_weights: InputFile
+    optimizer: OptimizerName = "kbmira"
+    seed: int = 1
+    jobs: Positive = N_JOBS
+
+    def settings(self) -> OptimizerConfig:
+        """The settings of the optimisers."""
+        from tuning.optimisers.contract import OptimizerConfig
+
+        return self.settings_of(OptimizerConfig)
 
 
 @command
-@click.option(
-    "--features",
-    type=INPUT_FILE,
-    required=True,
-    multiple=True,
-    help="A features.dat; may be given several times.",
-)
-@click.option(
-    "--scores",
-    type=INPUT_FILE,
-    required=True,
-    multiple=True,
-    help="The scores.dat of each, in the same order.",
-)
-@click.option(
-    "--init-weights",
-    type=INPUT_FILE,
-    required=True,
-    help="An init.opt with the weights to start from.",
-)
-@click.option(
-    "--optimizer",
-    type=choice_of(OptimizerName),
-    default="kbmira",
-    show_default=True,
-    help="How weights are found.",
-)
-@SEED
-@config_options(_optimizer_settings)
-@JOBS
-def optimize(
-    features: tuple[Path, ...],
-    scores: tuple[Path, ...],
-    init_weights: Path,
-    optimizer: OptimizerName,
-    seed: int,
-    config: Path | None,
-    jobs: int,
-) -> None:
+def optimize(options: OptimizeOptions) -> None:
     """Optimise on the tuning files of Moses.
 
     Weights and BLEU are printed as JSON.
@@ -466,8 +327,16 @@ def optimize(
     """
     from tuning.optimisers.moses_files import optimize_files
 
-    settings = _optimizer_settings(config)
-    result = optimize_files(features, scores, init_weights, optimizer, settings, seed, jobs)
+    settings = options.settings()
+    result = optimize_files(
+        options.features,
+        options.scores,
+        options.init_weights,
+        options.optimizer,
+        settings,
+        options.seed,
+        options.jobs,
+    )
     for name in set(result.frozen) - set(settings.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))

@@ -15,7 +15,7 @@ from multiprocessing.queues import SimpleQueue
 from typing import Protocol
 
 from moses_bridge.base.errors import InputError, UserError
-from moses_bridge.base.memory import keep_freed_memory
+from moses_bridge.base.machine import keep_freed_memory
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
-from moses_bridge.base.sorted_runs import SortedRuns, counted
 from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, Text
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
+from moses_bridge.builtin.sorted_runs import SortedRuns, counted
 
 
 class TargetCounts:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.mixture_weights import (
     SUM_TOLERANCE,
     Observations,
@@ -26,7 +25,7 @@ from moses_bridge.base.mixture_weights import (
     fitted_weights,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import Progress
+from moses_bridge.base.progress import Progress, track_lines
 from moses_bridge.base.textio import is_stream, read_lines
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.builtin.language_model.arpa_output import write_arpa

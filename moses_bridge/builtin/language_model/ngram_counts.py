@@ -17,8 +17,8 @@ from moses_bridge.base.array_file import (
     parts,
 )
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.sorted_runs import SortedRuns, counted
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens
+from moses_bridge.builtin.sorted_runs import SortedRuns, counted
 
 NONE = -1  # where no n-gram of the order ends
 

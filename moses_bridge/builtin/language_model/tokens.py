@@ -13,7 +13,7 @@ import numpy as np
 from moses_bridge.base import textio
 from moses_bridge.base.array_file import ArrayFile, ArrayFiles
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 
 SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
 UNK, BOS, EOS = range(3)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Combination, UnknownPhrases
 from moses_bridge.base.errors import ConfigError, InputError, shown
-from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.mixture_weights import (
     SUM_TOLERANCE,
     Observations,
@@ -23,6 +22,7 @@ from moses_bridge.base.mixture_weights import (
     fitted_weights,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, is_stream, open_write, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,

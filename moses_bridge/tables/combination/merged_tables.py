@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.line_progress import estimated_lines
-from moses_bridge.base.progress import Progress
+from moses_bridge.base.progress import Progress, estimated_lines
 from moses_bridge.formats.phrase_table import read_blocks, read_rows
 from moses_bridge.formats.row_columns import BAR
 
@@ -100,7 +99,7 @@ def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
                 progress.update(n_rows)
                 n_rows = 0
         progress.update(n_rows)
-        progress.settle()
+        progress.set_total_to_done()
 
 
 def _estimated_rows(tables: Sequence[Path]) -> int | None:

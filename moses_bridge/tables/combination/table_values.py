@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.choices import UnknownPhrases
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.formats.phrase_table import joint_count, pair_counts, parse_row, source_count
 from moses_bridge.formats.row_columns import (
     BAR,

@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from moses_bridge.base.errors import ConfigError, InputError, UserError
-from moses_bridge.base.extras import MissingExtraError
+from moses_bridge.base.errors import ConfigError, InputError, MissingExtraError, UserError
 from moses_bridge.base.provenance import file_digest
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, Scorer

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.machine import n_processors
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct

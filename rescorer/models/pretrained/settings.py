@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moses_bridge.base.extras import Extra
+from moses_bridge.base.errors import Extra
 from rescorer.contract.choices import TextCase
 
 
@@ -15,14 +15,15 @@ class PretrainedSettings:
     """Settings of pretrained models.
 
     Attributes:
-        source_language: code of the source language, as the tokenizer of the model writes it (eng_Latn, en); ""
-            for the one the tokenizer names.
-        target_language: the same for the target.
-        detokenize: join Moses's tokens into running text; otherwise blanks stay between them. Moses's escapes
-            are undone in either case.
-        case: "as-is" leaves letters alone, "sentence" raises the first one of each text, "lower" lowers all.
-        source_prefix: text in front of each source, such as the task of a T5 model.
-        download: take a model that is no directory from the Hugging Face hub.
+        source_language: Code of the source language, as the tokenizer of a pretrained model writes it:
+            eng_Latn, en. Without it, the one the tokenizer names is used.
+        target_language: Code of the target language, as the tokenizer of a pretrained model writes it.
+        detokenize: Join Moses's tokens into running text for a pretrained model. Moses's escapes are undone in
+            either case.
+        case: Letters given to a pretrained model: sentence raises the first one of each text, lower lowers
+            all.
+        source_prefix: Text put before each source for a pretrained model, such as the task of a T5 model.
+        download: Take a pretrained model that is no directory here from the Hugging Face hub.
     """
 
     source_language: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import StrPath
 from moses_bridge.base.whole_lines import read_whole_lines
 from moses_bridge.compiled.lexicon import Lexicon

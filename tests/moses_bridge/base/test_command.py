@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import click
 import numpy as np
@@ -16,17 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from moses_bridge.base.command import (
-    HELP_NAMES,
-    QUIET,
-    VERBOSE,
     CommandGroup,
-    choice_of,
     command,
     command_line,
-    config_options,
+    program,
 )
-from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.options import ARGUMENT, ConfigOptions, option
 from moses_bridge.base.progress import print_note
 
 MOSES_BRIDGE = [
@@ -178,8 +174,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 SLOW_WRITER = """
 import sys, time, click
-from moses_bridge.base.command import CommandGroup, choice_of, config_options
-from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.command import CommandGroup
 from moses_bridge.base.textio import open_write
 
 @click.group(cls=CommandGroup)
@@ -305,26 +300,36 @@ class Large(Small):
     depth: int = 2
 
 
-def _settings(config: Path | None, size: str, width: int | None) -> Small:
-    kind = Large if size == "large" else Small
-    return with_options(load_config(kind, config), {"width": width})
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(ConfigOptions):
+    """Options of a command.
+
+    Attributes:
+        table: Tables.
+        out: File to write.
+        size: Kind of the settings.
+        width: Units of a layer.
+    """
+
+    table: Annotated[tuple[str, ...], ARGUMENT]
+    out: str
+    size: Literal["small", "large"] = "small"
+    width: Annotated[int | None, option(key="width")] = None
+
+    def settings(self) -> Small:
+        return self.settings_of(Large if self.size == "large" else Small)
 
 
 def _program() -> click.Group:
     @click.group(cls=CommandGroup)
     def prog() -> None: ...
 
-    @prog.command()
-    @click.argument("table", nargs=-1, required=True)
-    @click.option("--out", required=True)
-    @click.option("--size", type=click.Choice(["small", "large"]), default="small")
-    @click.option("--width", type=int)
-    @config_options(_settings)
-    def train(
-        table: tuple[str, ...], out: str, size: str, width: int | None, config: Path | None
-    ) -> None:
-        click.echo(f"{table} {out} {_settings(config, size, width)}")
+    @command
+    def train(options: TrainOptions) -> None:
+        """Train."""
+        click.echo(f"{options.table} {options.out} {options.settings()}")
 
+    prog.add_section("Make", [train])
     return prog
 
 
@@ -357,27 +362,20 @@ def test_settings_of_a_command_whose_options_choose_their_kind(
     ],
 )
 def test_print_config_makes_nothing_else_optional(arguments: list[str], found: str) -> None:
-    program = _program()
+    group = _program()
     for _ in range(2):  # printing once leaves the command as it was
-        result = CliRunner().invoke(program, ["train", *arguments], prog_name="prog")
+        result = CliRunner().invoke(group, ["train", *arguments], prog_name="prog")
         assert result.exit_code == 2
         assert found in result.stderr
-        assert CliRunner().invoke(program, ["train", "--print-config"]).exit_code == 0
-
-
-def test_an_option_can_be_what_a_literal_names() -> None:
-    assert tuple(choice_of(Literal["none", "all"]).choices) == ("none", "all")
+        assert CliRunner().invoke(group, ["train", "--print-config"]).exit_code == 0
 
 
 def _grouped() -> CommandGroup:
-    @click.group(cls=CommandGroup, context_settings=HELP_NAMES)
-    @QUIET
-    @VERBOSE
+    @program
     def prog() -> None: ...
 
     @command
-    @click.option("--resume", is_flag=True)
-    def train(resume: bool) -> None:
+    def train(resume: Annotated[bool, "Continue."] = False) -> None:
         """Train a network on whatever there is. Then say so."""
         print_note("under way")
         raise KeyboardInterrupt
@@ -393,8 +391,8 @@ def _grouped() -> CommandGroup:
 
 
 def test_commands_are_listed_in_sections() -> None:
-    for option in ("-h", "--help"):
-        result = CliRunner().invoke(_grouped(), [option], prog_name="prog")
+    for name in ("-h", "--help"):
+        result = CliRunner().invoke(_grouped(), [name], prog_name="prog")
         listed = result.stdout.split("exit.\n")[-1].split("\n")
         assert [line for line in listed if line] == [
             "Make:",

@@ -1,11 +1,29 @@
 from __future__ import annotations
 
+import bz2
+import gzip
+import os
+import random
 import re
+from pathlib import Path
 
 import pytest
 
 from moses_bridge.base import progress
-from moses_bridge.base.progress import Progress, set_apart, track
+from moses_bridge.base.progress import (
+    LineProgress,
+    Progress,
+    duration,
+    estimated_lines,
+    exclude_seconds,
+    track,
+    track_blocks,
+    track_lines,
+)
+
+RNG = random.Random(1)
+LINES = [b"number %d ||| %f" % (number, RNG.random()) for number in range(50_000)]
+TEXT = b"".join(line + b"\n" for line in LINES)
 
 
 class Clock:
@@ -86,13 +104,13 @@ def test_nothing_is_estimated_from_too_little(
     assert re.fullmatch(rf"score: .* rows, {seconds:.0f} s(, \d+/s)?{left}", line)
 
 
-def test_seconds_set_apart_count_in_no_rate(
+def test_excluded_seconds_count_in_no_rate(
     capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
     with Progress("decode", total=100) as shown:
         shown.update(10)
         clock.now += 400
-        set_apart(390.0)
+        exclude_seconds(390.0)
         shown.update(10)
     line = capsys.readouterr().err.splitlines()[-1]
     assert line == "decode: 20/100 (20%) lines, 400 s, 2/s, 1 min 20 s left"
@@ -167,7 +185,7 @@ def test_a_bar_makes_room_for_the_one_inside_it(
 def test_a_silent_process_shows_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_SAYS", {"progress": True})
+    monkeypatch.setattr(progress, "_VISIBLE", {"progress": True})
     progress.quiet()
     assert [*track([1, 2], "count")] == [1, 2]
     progress.print_note("a note")
@@ -175,3 +193,91 @@ def test_a_silent_process_shows_nothing(
     progress.quiet(False)
     assert [*track([1, 2], "count")] == [1, 2]
     assert capsys.readouterr().err.startswith("count: 2 lines")
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_a_short_file_is_counted(tmp_path: Path) -> None:
+    assert estimated_lines(written(tmp_path / "text", b"one\ntwo\nthree\n")) == 3
+    assert estimated_lines(written(tmp_path / "text.gz", gzip.compress(b"one\ntwo\n"))) == 2
+
+
+def test_members_of_gzip_count_together(tmp_path: Path) -> None:
+    data = gzip.compress(b"one\ntwo\n") + gzip.compress(b"three\n")
+    assert estimated_lines(written(tmp_path / "text.gz", data)) == 3
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_long_file_is_estimated_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object
+) -> None:
+    assert callable(pack)
+    data = pack(TEXT)
+    monkeypatch.setattr(progress, "BYTES_SEEN", len(data) // 10)
+    found = estimated_lines(written(tmp_path / "text", data))
+    assert found == pytest.approx(len(LINES), rel=0.1)
+
+
+def test_what_cannot_be_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    packed = bz2.compress(TEXT)
+    damaged = gzip.compress(TEXT)[:20] + b"\xff" * 50
+    for path in (
+        "-",
+        tmp_path / "none",
+        tmp_path,
+        tmp_path / "pipe",
+        written(tmp_path / "empty", b""),
+        written(tmp_path / "text.bz2", packed),
+        written(tmp_path / "damaged.gz", damaged),
+    ):
+        assert estimated_lines(path) is None
+
+
+def test_at_the_end_all_lines_are_done_whatever_was_estimated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "text", b"short\n" * 4 + b"a much longer line than those\n" * 4)
+    monkeypatch.setattr(progress, "BYTES_SEEN", 24)
+    assert estimated_lines(path) == 24
+    assert len(list(track_lines(path.read_bytes().splitlines(), "read", path))) == 8
+    assert capsys.readouterr().err.startswith("read: 8/8 (100%) rows, ")
+    monkeypatch.setattr(progress, "estimated_lines", lambda path: 3)
+    assert len(list(track_lines(path.read_bytes().splitlines(), "read", path))) == 8
+    assert capsys.readouterr().err.startswith("read: 8/8 (100%) rows, ")
+
+
+def test_an_error_is_not_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "text", b"one\ntwo\n")
+    with pytest.raises(RuntimeError), LineProgress("read", path) as shown:
+        shown.update()
+        raise RuntimeError
+    assert shown.total == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_blocks_count_by_their_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "text", b"one\ntwo\nthree\n")
+    assert list(track_blocks([["one", "two"], ["three"]], "read", path)) == [
+        ["one", "two"],
+        ["three"],
+    ]
+    assert capsys.readouterr().err.startswith("read: 3/3 (100%) rows, ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min 00 s"),
+        (3599.7, "1 h 00 min"),
+        (7620, "2 h 07 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -8,13 +8,20 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base import provenance as module
 from moses_bridge.base.json_files import record_of
-from moses_bridge.base.provenance import Provenance, provenance, shown_command, shown_path
+from moses_bridge.base.provenance import (
+    Provenance,
+    own_version,
+    provenance,
+    shown_command,
+    shown_path,
+)
 
 NAME = "moses_bridge/base/provenance.py"
 # What the program says of itself, wherever it is.
@@ -91,7 +98,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 def tree(tmp_path: Path) -> Path:
     """A source tree under git with as much of the package as it takes."""
     folder = tmp_path / "tree"
-    for name in ("__init__.py", "base/__init__.py", "base/provenance.py", "base/processors.py"):
+    for name in ("__init__.py", "base/__init__.py", "base/provenance.py", "base/machine.py"):
         target = folder / "moses_bridge" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(module.__file__).parents[1] / name, target)
@@ -155,3 +162,14 @@ def test_a_tree_without_commits_or_git_has_none(tree: Path) -> None:
     shutil.rmtree(tree / ".git")
     (tree / ".git").mkdir()
     assert asked(tree) == ["None", "None"]
+
+
+def test_a_package_that_is_being_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that has worked for hours does not end with a traceback for it."""
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    assert own_version() == version("rescorer")
+    monkeypatch.setattr(module, "version", missing)
+    assert own_version() == "unknown"

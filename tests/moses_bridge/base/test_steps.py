@@ -10,18 +10,15 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base import provenance
 from moses_bridge.base.errors import InputError, ToolError
 from moses_bridge.base.steps import (
     Step,
     finished_steps,
-    own_version,
     read_steps,
     recorded_step,
     run_step,
@@ -134,14 +131,3 @@ def test_other_lines_are_refused(tmp_path: Path, line: str) -> None:
     log.write_text(json.dumps(vars(STEP)) + "\n" + line + "\n")
     with pytest.raises(InputError, match=r"log:2: .*expected a line of `moses-bridge step`"):
         read_steps(log)
-
-
-def test_a_package_that_is_being_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that has worked for hours does not end with a traceback for it."""
-
-    def missing(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    assert own_version() == version("rescorer")
-    monkeypatch.setattr(provenance, "version", missing)
-    assert own_version() == "unknown"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_bridge.base import processors
+from moses_bridge.base import machine
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.compute import Compute, choose_device, fastest_precision, repeatable_sums
 from rescorer.training.loop_config import LoopConfig
@@ -27,7 +27,7 @@ def test_bfloat16_only_where_the_processor_has_it(
     path = tmp_path / "cpuinfo"
     if features is not None:
         path.write_text(features)
-    monkeypatch.setattr(processors, "DESCRIPTION", path)
+    monkeypatch.setattr(machine, "DESCRIPTION", path)
     assert fastest_precision() == expected
 
 
@@ -49,7 +49,7 @@ def test_only_fastest_asks_the_processor(
 ) -> None:
     """One file of settings is one training, on whatever processor."""
     (tmp_path / "cpuinfo").write_text("flags : fpu avx512_bf16" if has_bfloat16 else "flags : fpu")
-    monkeypatch.setattr(processors, "DESCRIPTION", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine, "DESCRIPTION", tmp_path / "cpuinfo")
     assert LoopConfig(product_type=product_type).product_dtype == expected  # type: ignore[arg-type]
     assert LoopConfig().product_type == "float32"
     assert LoopConfig().product_dtype == torch.float32

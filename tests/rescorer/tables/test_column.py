@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
-from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.progress import LineProgress
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer

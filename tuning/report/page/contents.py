@@ -8,7 +8,8 @@ from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import print_note
-from moses_bridge.base.steps import own_version, read_steps
+from moses_bridge.base.provenance import own_version
+from moses_bridge.base.steps import read_steps
 from tuning.compare.comparison import Comparison, ResultRow, read_comparison
 from tuning.compare.translated_text import TranslatedText, read_translated_text
 from tuning.compare.translations import output_path

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import read_json
-from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import joint_count_or_zero, split_row
 from moses_bridge.formats.row_columns import DIRECT_PROB, SCORES, SOURCE, TARGET

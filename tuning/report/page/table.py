@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_bridge.base.duration import duration
+from moses_bridge.base.progress import duration
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
 from moses_bridge.formats.words import without_escapes
 from tuning.compare.comparison import (

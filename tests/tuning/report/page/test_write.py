@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 from markupsafe import escape
 
-from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.extras import MissingExtraError, extra_named
+from moses_bridge.base.errors import ConfigError, InputError, MissingExtraError, extra_named
 from tuning.cli import main
 from tuning.compare.comparison import read_comparison
 from tuning.compare.translations import output_path
@@ -171,7 +170,7 @@ def test_everything_at_once_by_the_command(
     out = tmp_path / "new" / "report.html"
     steps = tmp_path / "steps.jsonl"
     step = {"name": "<i>x", "command": "rm '<b>'", "version": "1", "started": "2026-01-01T10:00:00"}
-    step |= {"seconds": 61, "processor_seconds": 2, "peak_memory": 3e6, "status": 0}
+    step |= {"seconds": 61, "processor_seconds": 2, "peak_memory": 3_000_000, "status": 0}
     steps.write_text(json.dumps(step | {"machine": "two processors"}) + "\n")
     options = {
         "--comparison": hostile.table,

@@ -1,4 +1,4 @@
-"""What is loaded, and memory that is freed."""
+"""The machine and this process: processors, what is loaded, and memory that is freed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.base.memory import keep_freed_memory, loading
+from moses_bridge.base.machine import keep_freed_memory, loading
+
+PROGRAM = """
+import os
+from moses_bridge.base.machine import n_processors
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+print(n_processors())
+"""
+
+
+def test_a_process_that_may_use_one_processor_counts_one() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
+    assert done.stdout == b"1\n"
 
 
 def printed(program: str) -> str:
@@ -22,7 +34,7 @@ def printed(program: str) -> str:
 
 FAULTS = """
 import resource, numpy
-from moses_bridge.base.memory import keep_freed_memory
+from moses_bridge.base.machine import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -43,13 +55,13 @@ def test_freed_memory_is_kept() -> None:
 
 
 def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moses_bridge.base.memory.ctypes.CDLL", lambda name: object())
+    monkeypatch.setattr("moses_bridge.base.machine.ctypes.CDLL", lambda name: object())
     keep_freed_memory()
 
 
 LOADED = """
 import gc
-from moses_bridge.base.memory import loading
+from moses_bridge.base.machine import loading
 
 with loading():
     import numpy
@@ -67,7 +79,7 @@ def test_what_is_loaded_is_not_swept() -> None:
 
 # Python closes the file when it sweeps its own objects at the end: those of the module and its function.
 OWN = """
-from moses_bridge.base.memory import loading
+from moses_bridge.base.machine import loading
 
 with loading():
     import numpy

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.base import sorted_runs
 from moses_bridge.base.array_file import ArrayFiles
-from moses_bridge.base.sorted_runs import CountedKeys, SortedRuns, counted
+from moses_bridge.builtin import sorted_runs
+from moses_bridge.builtin.sorted_runs import CountedKeys, SortedRuns, counted
 
 N_KEYS = 5000
 
