@@ -12,7 +12,7 @@ from moses_bridge.base.config_text import Setting, settings_of, toml_value
 from moses_bridge.builtin.build import BuildConfig
 from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.selection import SelectConfig
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.runs.expected_bleu.run import ExpectedBleuConfig

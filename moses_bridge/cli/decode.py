@@ -21,7 +21,7 @@ from moses_bridge.base.options import (
 )
 
 if TYPE_CHECKING:
-    from moses_bridge.decoding.decoder import DecoderConfig
+    from moses_bridge.decoding.interface import DecoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class DecodeOptions(ConfigOptions):
 
     def settings(self) -> DecoderConfig:
         """The settings of the decoder."""
-        from moses_bridge.decoding.decoder import DecoderConfig
+        from moses_bridge.decoding.interface import DecoderConfig
 
         return self.settings_of(DecoderConfig)
 
@@ -77,7 +77,8 @@ def decode(options: DecodeOptions) -> None:
       moses-bridge decode --ini filtered/moses.ini --source corpus/test.en --out test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoding.decoder import open_decoder, refuse_model_files
+    from moses_bridge.decoding.decoder import open_decoder
+    from moses_bridge.decoding.interface import refuse_model_files
     from moses_bridge.formats.moses_ini import read_ini
     from moses_bridge.formats.weights import weights_over_ini
 

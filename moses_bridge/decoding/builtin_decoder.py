@@ -25,7 +25,7 @@ from moses_bridge.builtin.decoder.translator import (
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.decoding.decoder import (
+from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,
     DecoderConfig,

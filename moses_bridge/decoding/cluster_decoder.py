@@ -18,7 +18,7 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.builtin.decoder.batches import BatchTranslator, Work
 from moses_bridge.builtin.decoder.translator import Translation
 from moses_bridge.decoding.builtin_decoder import BuiltinDecoder
-from moses_bridge.decoding.decoder import DecoderConfig, Weights
+from moses_bridge.decoding.interface import DecoderConfig, Weights
 
 
 class TextPart(NamedTuple):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Literal, Protocol, Self
+from typing import Self
 
-from moses_bridge.base.choices import DecoderKind
-from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, ToolError
-from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.decoding.interface import (
+    DEFAULT_POP_LIMIT,
+    DEFAULT_STACK_SIZE,
+    Decoder,
+    DecoderConfig,
+    Weights,
+    check_nbest_size,
+    refuse_model_files,
+)
 from moses_bridge.formats.moses_ini import (
     OF_TABLES,
     Feature,
@@ -26,115 +28,6 @@ from moses_bridge.formats.moses_ini import (
     sparse_beginnings,
 )
 from moses_bridge.formats.moses_ini_edits import format_weight, with_absolute_paths, write_ini
-from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
-
-DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
-Weights = Mapping[str, Sequence[float]]
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """Settings of the search.
-
-    Attributes:
-        stack_size: number of hypotheses kept for each number of translated words. The default is the stack in
-            moses.ini, or 200 if it has none.
-        pop_limit: number of hypotheses made for each number of translated words. The default is the
-            cube-pruning-pop-limit in moses.ini, or 400 if it has none.
-        distortion_limit: longest jump in source words, -1 for any. The default is the limit in
-            moses.ini, or any jump if it has none.
-        table_limit: number of translations used for a source phrase, 0 for all. The default is the limit in
-            moses.ini, or 20 if it has none. Tables in a PhraseDictionaryGroup keep their limits.
-        nbest_factor: an n-best list is sought among so many times its size paths; 0 means 1000.
-        segmentation: whether n-best lines show which source phrase became which target phrase.
-        alignment: whether n-best lines show the word links (column 4 of the phrase table).
-        neural_lm: neural models as features of the built-in search, each NAME=COMMAND, like
-            "CSLM0=rescorer serve cslm"; `moses_bridge.formats.ngram_scorer` says what a command must do. A
-            single one needs no brackets.
-        kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
-            neural model.
-    """
-
-    stack_size: Annotated[int, AtLeast(1)] | None = None
-    pop_limit: Annotated[int, AtLeast(1)] | None = None
-    distortion_limit: Annotated[int, AtLeast(-1)] | None = None
-    table_limit: Annotated[int, AtLeast(0)] | None = None
-    nbest_factor: Annotated[int, AtLeast(0)] = 20
-    segmentation: bool = False
-    alignment: bool = False
-    neural_lm: tuple[str, ...] | str = ()
-    kind: DecoderKind = "auto"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-        object.__setattr__(self, "neural_lm", as_texts(self.neural_lm))
-
-    @property
-    def neural_lms(self) -> tuple[NeuralLm, ...]:
-        """The neural models.
-
-        Raises:
-            ConfigError: one is malformed, or two have one name.
-        """
-        lms = tuple(map(NeuralLm.parse, as_texts(self.neural_lm)))
-        for name, n_times in Counter(lm.name for lm in lms).items():
-            if n_times > 1:
-                raise ConfigError(f"{n_times} neural models have the name {name}; use other names")
-        return lms
-
-    @property
-    def chosen_kind(self) -> Literal["moses", "builtin"]:
-        """What "auto" means on this machine. It belongs to a run, since no two decoders search alike."""
-        if self.kind != "auto":
-            return self.kind
-        return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
-
-
-class Decoder(Protocol):
-    """Translates files under one model and any weights."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Weights | None,
-        nbest: Path | None,
-        nbest_size: int,
-    ) -> None:
-        """Translate a file.
-
-        Args:
-            source: tokenized sentences, one a line.
-            out: one translation for each line, empty for an empty line.
-            weights: by feature name, instead of the ini's.
-            nbest: where the n-best list goes: Moses's format, translations with different words.
-            nbest_size: translations of each sentence in the list.
-
-        Raises:
-            ConfigError: a weight has no feature, a feature has another number of scores, or an output is the
-                source, a file of the model or the other output.
-            InputError: the file cannot be read.
-        """
-        ...
-
-
-def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | None]) -> None:
-    """Refuse outputs that are the text to translate, the ini or a file that it names.
-
-    Raises:
-        ConfigError: an output is one of them, or two outputs are one file.
-    """
-    written = [path for path in outputs if path is not None]
-    refuse_overwriting(written, [source, *ini.files()])
 
 
 def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
@@ -275,16 +168,6 @@ def _tables(ini: MosesIni) -> list[Feature]:
 
 def _unless_in_ini(ini: MosesIni, section: str, default: int) -> int | None:
     return default if section not in ini.settings else None
-
-
-def check_nbest_size(nbest_size: int) -> None:
-    """Refuse lists without entries.
-
-    Raises:
-        ConfigError: nbest_size is below 1.
-    """
-    if nbest_size < 1:
-        raise ConfigError(f"nbest_size is {nbest_size}; the smallest value is 1")
 
 
 def _check_overwrite(ini: MosesIni, weights: Weights) -> None:

@@ -26,7 +26,7 @@ from moses_bridge.builtin.decoder.translator import (
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoding.builtin_decoder import READING, SEARCH, write_translations
-from moses_bridge.decoding.decoder import DecoderConfig, Weights
+from moses_bridge.decoding.interface import DecoderConfig, Weights
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.words import split_words
 

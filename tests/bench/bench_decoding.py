@@ -23,7 +23,8 @@ from results import Result, write_results
 from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.programs import find_program
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.decoding.decoder import DecoderConfig, Weights, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig, Weights
 from moses_bridge.formats.weights import read_weights
 
 N_FIRST_LINES, N_LINES, N_ROUNDS = 200, 800, 3

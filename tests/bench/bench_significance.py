@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from tuning.compare.significance import compare_outputs
 from tuning.compare.system_outputs import SystemOutputs
 from tuning.compare.translations import translate_all

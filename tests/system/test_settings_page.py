@@ -25,7 +25,7 @@ from moses_bridge.base.config_text import settings_of, toml_value
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import load_experiment
 from moses_bridge.corpus.corpus_config import CorpusConfig
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
 from rescorer.scorers.encdec.network import EncDecTrainingConfig

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import write_lines
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.compare import translations
 from tuning.loop import rerank as rerank_run

@@ -24,7 +24,8 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.scanned_system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.fingerprints import (
     check_unchanged,

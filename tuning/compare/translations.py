@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from moses_bridge.base.config import from_mapping
-from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from tuning.loop.fingerprints import check_unchanged, file_hash, refuse_commands
 from tuning.loop.list_features import ListFeatures, decode_text
 from tuning.loop.run_directory import TuningRun, load_run

@@ -16,7 +16,7 @@ from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import LineProgress, track_lines
 from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines, write_lines
-from moses_bridge.decoding.decoder import Decoder
+from moses_bridge.decoding.interface import Decoder
 from moses_bridge.decoding.text_values import TextValues
 from moses_bridge.formats.nbest import (
     BAR,

@@ -23,7 +23,8 @@ from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list

@@ -19,7 +19,7 @@ from moses_bridge.base.json_files import (
     write_json,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import as_texts
 from tuning.loop.list_features import NBestFeature
 from tuning.metrics.by_name import MetricName

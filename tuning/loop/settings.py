@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from tuning.loop.mbr import MbrChoice
 from tuning.metrics.by_name import MbrMetricName, MetricChoice, MetricName
 from tuning.optimisers.by_name import OptimizerName

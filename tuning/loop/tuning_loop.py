@@ -17,7 +17,8 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
-from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (

@@ -18,7 +18,7 @@ import moses_bridge.decoding.decoder
 from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.cli import main
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 
 COMMANDS = [
     "corpus",

@@ -13,7 +13,8 @@ from moses_bridge.base.cluster import Cluster, open_cluster
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.textio import read_lines
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder, PartTranslator
-from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import Decoder, DecoderConfig
 
 # Each starts processes of Ray, or a cluster of them.
 pytestmark = pytest.mark.slow

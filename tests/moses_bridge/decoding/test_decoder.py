@@ -19,7 +19,8 @@ from moses_bridge.base.errors import ConfigError, InputError, ToolError, UserErr
 from moses_bridge.base.textio import open_read
 from moses_bridge.builtin.decoder import batches
 from moses_bridge.cli import main
-from moses_bridge.decoding.decoder import DecoderConfig, MosesDecoder, open_decoder
+from moses_bridge.decoding.decoder import MosesDecoder, open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest
 

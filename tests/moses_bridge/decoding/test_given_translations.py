@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.cli import main
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.nbest import parse_features, read_nbest
 
 ARPA = """\\data\\

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.textio import read_lines
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 
 pytestmark = [
     pytest.mark.moses,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 
 SUITE = os.environ.get("MOSES_REGRESSION_TESTS", "")
 pytestmark = pytest.mark.skipif(not SUITE, reason="MOSES_REGRESSION_TESTS names no folder")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import write_lines
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from tuning.cli import main
 from tuning.compare import scan as scan_module
 from tuning.compare.scan import Scan, ScanConfig, scan

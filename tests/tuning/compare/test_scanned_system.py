@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from tuning.compare.scanned_system import system_of_ini, system_of_run
 from tuning.loop.fingerprints import file_hash
 from tuning.loop.run_directory import TuningRun, save_run

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import read_lines
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.cli import main

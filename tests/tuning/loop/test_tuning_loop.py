@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding import decoder
-from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import sparse_weights
 from tests.tuning.conftest import CONFIG

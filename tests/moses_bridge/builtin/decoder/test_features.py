@@ -11,8 +11,9 @@ from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations
+from moses_bridge.decoding.interface import DecoderConfig
 
 Write = Callable[[str], Path]
 TABLE = (

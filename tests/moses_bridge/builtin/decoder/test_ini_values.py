@@ -11,7 +11,8 @@ import pytest
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.ini_settings import IniValues, read_values
 from moses_bridge.builtin.decoder.jumps import early_cost
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import parse_ini
 
 Write = Callable[[str], Path]

@@ -24,7 +24,8 @@ from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.cli import main
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import NO_ID, NeuralLm, ScorerProcess, n_places
 
 PAIRS = {

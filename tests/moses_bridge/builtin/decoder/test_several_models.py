@@ -15,8 +15,9 @@ from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.compiled.lexicon import Lexicon
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from tests.moses_bridge.builtin.decoder.conftest import ARPA, BIGRAM_ARPA, make_translator
 

@@ -17,8 +17,9 @@ from moses_bridge.builtin.decoder.sparse_features import (
     phrase_lengths,
     translated_words,
 )
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.moses_ini_edits import moved_to, with_absolute_paths
 from moses_bridge.formats.nbest import parse_segmentation, read_nbest

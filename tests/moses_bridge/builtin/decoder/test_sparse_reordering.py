@@ -13,8 +13,9 @@ import pytest
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, PlacedPair, sparse_reordering
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.moses_ini_edits import moved_to
 from moses_bridge.formats.nbest import NBestEntry, parse_segmentation, read_nbest

@@ -11,8 +11,9 @@ import pytest
 from moses_bridge.builtin.decoder.forced import option_words
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import score_entries
+from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from tests.moses_bridge.builtin.decoder.conftest import ARPA, make_translator
 
