@@ -60,7 +60,7 @@ ROOMS: Mapping[str, Box] = {
     "tuning.compare": Box(900, 305),
     "tuning.loop": Box(900, 375),
     "tuning.optimisers": Box(900, 445),
-    "tuning.pools": Box(900, 515),
+    "tuning.metrics": Box(900, 515),
     "tuning.experiments": Box(1090, 165),
     "moses_bridge.base": Box(230, 745),
     "moses_bridge.compiled": Box(390, 745),

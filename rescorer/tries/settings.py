@@ -18,7 +18,7 @@ from rescorer.training.loop_config import LoopConfig, RecipeName
 
 Batching = Literal["sources", "parts", "pairs"]
 # Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
-# (docs/journal/speed-training.md): more share more work, but make a batch less varied.
+# (docs/decisions/sampled-updates.md): more share more work, but make a batch less varied.
 TARGETS_TOGETHER: dict[Batching, int | None] = {"sources": None, "parts": 4, "pairs": 1}
 
 
