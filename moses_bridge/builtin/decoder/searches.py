@@ -144,7 +144,7 @@ def join_searches(
 
 
 def _join_options(options: Sequence[Options]) -> Options:
-    arrays = {
+    arrays: dict[str, Any] = {
         name: np.concatenate([getattr(each, name) for each in options])
         for name, value in options[0]._asdict().items()
         if isinstance(value, np.ndarray)
