@@ -1,24 +1,17 @@
-"""The words of a line as Moses separates them, the numbers among them, and the escapes of its tokenizer."""
+"""The words of a line as Moses separates them, and the numbers among them."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
-NOT_IN_NUMBERS = (
-    b"_" + _BLANKS_OF_C_ALONE
-)  # float() takes these, as a separator and as blanks; C does not
-_ESCAPES = {
-    **{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"},
-    **{"&#124;": "|", "&#91;": "[", "&#93;": "]"},
-}
-_ESCAPE = re.compile("|".join(_ESCAPES))
+# float() takes these, as a separator and as blanks; C does not.
+NOT_IN_NUMBERS = b"_" + _BLANKS_OF_C_ALONE
 
 
 def split_words(line: bytes) -> list[bytes]:
@@ -56,11 +49,3 @@ def to_number(token: bytes) -> float:
         return float(token)
     except ValueError:
         return math.nan
-
-
-def without_escapes(text: str) -> str:
-    """The text as people read it: the Moses tokenizer's `&apos;` is `'`, and so on.
-
-    No escape stands for a blank, so the number of words stays.
-    """
-    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from moses_bridge.formats.words import without_escapes
+from moses_bridge.formats.escapes import without_escapes
 
 # CommonMark: a backslash before any of these makes it plain text.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")

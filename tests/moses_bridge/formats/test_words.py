@@ -5,9 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from sacremoses import MosesDetokenizer
 
-from moses_bridge.formats.words import split_phrases, split_words, without_escapes
+from moses_bridge.formats.words import split_phrases, split_words
 
 
 @pytest.mark.parametrize(
@@ -44,14 +43,3 @@ def test_words_of_many_phrases_are_those_of_each(characters: bytes, n_phrases: i
     split = [re.findall(rb"[^ \t]+", phrase) for phrase in phrases]
     assert words == [word for phrase in split for word in phrase]
     assert sizes.dtype == np.int64 and sizes.tolist() == [len(phrase) for phrase in split]
-
-
-@pytest.mark.parametrize(
-    "text", ["l&apos; accès", "a &quot; b &quot;", "&#91; x &#93; &#124;", "&lt;"]
-)
-def test_escapes_are_read_as_sacremoses_reads_them(text: str) -> None:
-    assert without_escapes(text) == MosesDetokenizer().unescape_xml(text)
-
-
-def test_an_escaped_escape_stays_one() -> None:
-    assert without_escapes("&amp;lt; &copy; &#65;") == "&lt; &copy; &#65;"

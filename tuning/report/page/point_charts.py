@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.formats.words import without_escapes
+from moses_bridge.formats.escapes import without_escapes
 from tuning.report.page.chart import (
     GRID,
     INK,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_bridge.base.duration import duration
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
-from moses_bridge.formats.words import without_escapes
+from moses_bridge.formats.escapes import without_escapes
 from tuning.compare.comparison import (
     Comparison,
     Contrast,

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write
-from moses_bridge.formats.words import without_escapes
+from moses_bridge.formats.escapes import without_escapes
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.sentences import Output, TranslatedText
