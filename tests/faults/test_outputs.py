@@ -62,6 +62,7 @@ NOT_WRITING = {
     "rescorer perplexity": "prints",
     "tuning evaluate": "prints",
     "tuning optimize": "prints",
+    "tuning translate": "writes into the directories of runs",
     "rescorer warm": "writes into the caches of compiled code",
 }
 # Parameters that are text, and no path of something that is written.
@@ -455,7 +456,7 @@ SINGLE_FILES = {
     ),
     *("moses-bridge step", "rescorer nbest", "rescorer preferences", "rescorer generate"),
     *("rescorer translate", "rescorer align"),
-    *("tuning translate", "tuning plot", "tuning report", "tuning plan"),
+    *("tuning plot", "tuning report", "tuning plan"),
 }
 
 

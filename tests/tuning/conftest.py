@@ -144,9 +144,7 @@ def second_iteration(golden: Path) -> MosesIteration:
 
 
 @contextmanager
-def open_fixed(
-    ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None
-) -> Iterator[FixedDecoder]:
+def open_fixed(ini: Path, config: DecoderConfig, jobs: int) -> Iterator[FixedDecoder]:
     yield FixedDecoder()
 
 

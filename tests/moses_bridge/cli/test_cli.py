@@ -219,9 +219,7 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
 class RecordingDecoder:
     """Takes down what it is asked for."""
 
-    def __init__(
-        self, ini: Path, options: DecoderConfig, jobs: int, cache: Path | None = None
-    ) -> None:
+    def __init__(self, ini: Path, options: DecoderConfig, jobs: int) -> None:
         self.asked: list[Any] = [ini, options, jobs]
 
     def __enter__(self) -> RecordingDecoder:

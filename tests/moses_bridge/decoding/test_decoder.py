@@ -8,6 +8,8 @@ import json
 import math
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -606,3 +608,10 @@ def test_a_binary_language_model_gives_the_same_lists(kind: str, tmp_path: Path)
     (tmp_path / "binary.ini").write_text(ini.read_text().replace("lm.arpa.gz", "lm.binary"))
     text = (tmp_path / "input.en").read_text()
     assert run(tmp_path / "binary.ini", text) == run(ini, text)
+
+
+def test_settings_of_a_decoder_load_no_compiled_code() -> None:
+    """Commands that only read what a run recorded start in a fraction of a second."""
+    code = "import sys, moses_bridge.decoding.decoder; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "moses_bridge.builtin.decoder"} & {*found.stdout.split()}
