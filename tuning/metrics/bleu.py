@@ -7,8 +7,9 @@ They add up over sentences, so scoring, tuning and testing all start from one ar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from tuning.metrics.metric import (
     MetricReferences,
     Rows,
     Values,
+    are_few,
+    ngrams,
     read_references,
 )
 
@@ -44,7 +47,7 @@ class _WordNumbers(dict[bytes, int]):
         offsets = [0]
         number = self.__getitem__
         for text in texts:
-            words.extend(map(number, filter(None, text.split(b" "))))
+            words.extend(map(number, _words(text)))
             offsets.append(len(words))
         return np.array(words, np.int32), np.array(offsets, np.int64)
 
@@ -114,17 +117,36 @@ class References(MetricReferences):
         Returns:
             *Shape:* (n_hypotheses, 9).
         """
-        from tuning.metrics.matched_ngrams import COMPILING, count_words
-
         pairs = list(hypotheses)
         words, offsets = self._numbers.encode(text for _, text in pairs)
         sentences = np.array([number for number, _ in pairs], np.int64)
         if len(pairs) and not 0 <= sentences.min() <= sentences.max() < len(self):
             raise IndexError(f"sentences 0 to {len(self) - 1} have references, not all of these")
         rows = np.zeros((len(pairs), N_STATISTICS), np.int32)
+        if are_few(pairs):
+            for row, (number, text) in zip(rows, pairs, strict=True):
+                row[:] = _plain_statistics(_words(text), [*map(_words, self.sentences[number])])
+            return rows
+        from tuning.metrics.matched_ngrams import COMPILING, count_words
+
         with COMPILING:
             count_words(words, offsets, sentences, self._words, self._offsets, self._firsts, rows)
         return rows
+
+
+def _words(text: bytes) -> list[bytes]:
+    return [word for word in text.split(b" ") if word]
+
+
+def _plain_statistics(words: list[bytes], references: Sequence[list[bytes]]) -> list[int]:
+    """The statistics of a hypothesis by their definition (Papineni et al. 2002, section 2.1.1)."""
+    row = []
+    for order in range(1, MAX_ORDER + 1):
+        own, most = ngrams(words, order), Counter[Any]()
+        for reference in references:
+            most |= ngrams(reference, order)
+        row += [(own & most).total(), own.total()]
+    return [*row, min(map(len, references), key=lambda size: (abs(size - len(words)), size))]
 
 
 def bleu(statistics: Counts) -> Values:

@@ -7,13 +7,23 @@ the highest chrF counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, unicode
+from tuning.metrics.metric import (
+    Counts,
+    Metric,
+    MetricReferences,
+    Values,
+    are_few,
+    ngrams,
+    unicode,
+)
+
+Text = NDArray[np.int32]  # characters by their numbers in Unicode
 
 MAX_ORDER = 6
 BETA_SQUARED = 4.0  # recall counts twice as much as precision
@@ -62,20 +72,36 @@ class ChrfReferences(MetricReferences):
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 18)."""
+        pairs = list(hypotheses)
+        if are_few(pairs):
+            return self._counted(pairs, _count_plainly)
         from tuning.metrics.matched_ngrams import COMPILING, count_characters
 
-        pairs = list(hypotheses)
-        rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)
-        others: list[list[NDArray[np.int32]]] = [[] for _ in self.sentences]
         with COMPILING:
-            for row, (sentence, words) in zip(rows, pairs, strict=True):
-                if not others[sentence]:
-                    others[sentence] = [_characters(text) for text in self.sentences[sentence]]
-                found = np.zeros((len(others[sentence]), 3 * MAX_ORDER), np.int32)
-                for counts, other in zip(found, others[sentence], strict=True):
-                    count_characters(_characters(words), other, counts)
-                row[:] = found[0 if len(found) == 1 else int(np.argmax(CHRF.value(found)))]
+            return self._counted(pairs, count_characters)
+
+    def _counted(
+        self, pairs: Sequence[tuple[int, bytes]], count: Callable[[Text, Text, Text], None]
+    ) -> NDArray[np.int32]:
+        rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)
+        others: list[list[Text]] = [[] for _ in self.sentences]
+        for row, (sentence, words) in zip(rows, pairs, strict=True):
+            if not others[sentence]:
+                others[sentence] = [_characters(text) for text in self.sentences[sentence]]
+            found = np.zeros((len(others[sentence]), 3 * MAX_ORDER), np.int32)
+            for counts, other in zip(found, others[sentence], strict=True):
+                count(_characters(words), other, counts)
+            row[:] = found[0 if len(found) == 1 else int(np.argmax(CHRF.value(found)))]
         return rows
+
+
+def _count_plainly(text: Text, reference: Text, counts: Text) -> None:
+    """Fill the statistics of a text against a reference by their definition, *Shape of counts:* (18,)."""
+    for order in range(MAX_ORDER):
+        own, other = (ngrams(units.tolist(), order + 1) for units in (text, reference))
+        if not other:  # sacreBLEU counts none against a reference without any
+            own.clear()
+        counts[3 * order : 3 * order + 3] = own.total(), other.total(), (own & other).total()
 
 
 def _characters(text: bytes) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, count_lines, read_lines
 
+FEW, SHORT = 50, 500  # hypotheses, bytes; TER takes 6 ms for one, and numba half a second to load
 Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
 Values = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -132,6 +134,17 @@ def read_references(
             expected = f"{n_lines}, as {os.fspath(model)} has"
             raise InputError(path, None, f"{len(lines)} lines", expected)
     return list(zip(*texts, strict=True))
+
+
+def are_few(hypotheses: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether counting hypotheses plainly takes no longer than loading compiled code for it."""
+    return len(hypotheses) <= FEW and all(len(words) <= SHORT for _, words in hypotheses)
+
+
+def ngrams(units: Sequence[Any], order: int) -> Counter[Any]:
+    """How often each n-gram of an order is in a text."""
+    places = range(len(units) - order + 1)
+    return Counter(tuple(units[place : place + order]) for place in places)
 
 
 def unicode(text: bytes) -> str:

@@ -7,12 +7,22 @@ words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sacrebleu.metrics.ter import TER as SacreTer
 
-from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, unicode
+from tuning.metrics.metric import (
+    FEW,
+    Counts,
+    Metric,
+    MetricReferences,
+    Values,
+    are_few,
+    unicode,
+)
 
 Pair = tuple[bytes, tuple[bytes, ...]]
 
@@ -53,13 +63,23 @@ class TerReferences(MetricReferences):
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.float64]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
-        from tuning.metrics import ter_edits
+        rest = iter(hypotheses)
+        first = list(islice(rest, FEW + 1))
+        count = _count_plainly
+        if not are_few(first):
+            from tuning.metrics import ter_edits
 
+            count = ter_edits.ter_statistics
         rows = []
-        for number, words in hypotheses:
+        for number, words in chain(first, rest):
             pair = words, tuple(self.sentences[number])
             if pair not in self._counted:
-                texts = map(unicode, pair[1])
-                self._counted[pair] = ter_edits.ter_statistics(unicode(words), [*texts])
+                self._counted[pair] = count(unicode(words), [*map(unicode, pair[1])])
             rows.append(self._counted[pair])
         return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def _count_plainly(words: str, references: Sequence[str]) -> tuple[int, float]:
+    """The edits and the length, by sacreBLEU itself."""
+    score = SacreTer().sentence_score(words, references)
+    return int(score.num_edits), float(score.ref_length)

@@ -74,6 +74,7 @@ def test_each_distinct_line_is_counted_once(
         return 1, 2.0
 
     monkeypatch.setattr(ter_edits, "ter_statistics", count)
+    monkeypatch.setattr("tuning.metrics.metric.FEW", 0)
     output = write_numbers(tmp_path / "output", 0, 3)
     other = write_numbers(tmp_path / "other", 0, 2)
     with other.open("a") as stream:
