@@ -19,9 +19,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -284,24 +285,26 @@ class Workers(Generic[Item, Result]):
         """
         self.losses.clear()
         numbered, following = enumerate(items), 0
-        again, done = list[tuple[int, Item]](), dict[int, Result]()
+        ready, done = deque[tuple[int, Item]](), dict[int, Result]()
         while True:
+            while self.idle and ready:
+                worker, (number, item) = self.idle.pop(), ready.popleft()
+                self.working[worker.work.remote(item)] = worker, number, item
+            # Read now, the next items wait for the workers, and no worker for them.
             n_free = ITEMS_HELD * self.cluster.n_workers - len(self.working) - len(done)
-            while self.idle and (piece := again.pop() if again else self._next(numbered, n_free)):
-                worker = self.idle.pop()
-                self.working[worker.work.remote(piece[1])] = worker, *piece
-                n_free -= 1
-            if self.idle and not self.working:
+            ready += islice(numbered, max(0, min(n_free, self.cluster.n_workers) - len(ready)))
+            if self.idle and ready:
+                continue
+            if following in done:
+                while following in done:
+                    yield done.pop(following)
+                    following += 1
+            elif self.idle and not self.working:
                 return
-            self._wait(again, done)
-            while following in done:
-                yield done.pop(following)
-                following += 1
+            else:
+                self._wait(ready, done)
 
-    def _next(self, items: Iterator[tuple[int, Item]], n_free: int) -> tuple[int, Item] | None:
-        return next(items, None) if n_free > 0 else None
-
-    def _wait(self, again: list[tuple[int, Item]], done: dict[int, Result]) -> None:
+    def _wait(self, ready: deque[tuple[int, Item]], done: dict[int, Result]) -> None:
         """Wait for a worker: it has finished an item or its preparation, or is lost."""
         pending = [*self.working, *self.starting]
         came, _ = self.ray.wait(pending, num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
@@ -315,7 +318,7 @@ class Workers(Generic[Item, Result]):
                     raise error.cause from None
                 raise
             except self.ray.exceptions.RayError as error:
-                again += self._take_leave(promise, error)
+                ready.extendleft(self._take_leave(promise, error))
                 continue
             if promise in self.starting:
                 self.idle.append(self.starting.pop(promise))

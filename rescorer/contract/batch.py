@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,12 @@ class Batch:
         """Some of the pairs by their numbers."""
         sources, targets = ([side[row] for row in rows] for side in (self.sources, self.targets))
         return Batch(sources, targets, self.links and [self.links[row] for row in rows])
+
+    def parts(self, size: int) -> Iterator[Batch]:
+        """The pairs in their order, `size` at a time; the last part may have fewer."""
+        for first in range(0, len(self), size):
+            rows = slice(first, first + size)
+            yield Batch(self.sources[rows], self.targets[rows], self.links and self.links[rows])
 
     def sides_swapped(self) -> Batch:
         """The same pairs with targets as sources and sources as targets."""

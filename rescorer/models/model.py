@@ -91,7 +91,7 @@ class Model:
                 line in it, links are missing, or a pair cannot be scored.
         """
         pairs = self._pairs(sources, targets, links)
-        parts = [self.named.scorer.values(part) for part in _parts(pairs)]
+        parts = [self.named.scorer.values(part) for part in pairs.parts(PAIRS_AT_ONCE)]
         return np.concatenate([np.empty(0), *parts])
 
     def score_words(
@@ -122,7 +122,7 @@ class Model:
                 "`score` gives the values of pairs",
             )
         values = list[NDArray[np.float64]]()
-        for part in _parts(self._pairs(sources, targets, links)):
+        for part in self._pairs(sources, targets, links).parts(PAIRS_AT_ONCE):
             found = scorer.word_log_probs(part)
             ends = np.cumsum(np.bincount(found.pairs, minlength=len(part)))
             values += np.split(np.asarray(found.log_probs, np.float64), ends[:-1])
@@ -250,10 +250,3 @@ def _check_is_model(directory: Path) -> None:
             f"the directory of a model, with {DESCRIPTION}",
             "Train one with `rescorer train` or rescorer.train",
         )
-
-
-def _parts(pairs: Batch) -> list[Batch]:
-    """The pairs in runs of some thousands."""
-    places = np.arange(len(pairs))
-    firsts = range(0, len(pairs), PAIRS_AT_ONCE)
-    return [pairs.part(places[first : first + PAIRS_AT_ONCE]) for first in firsts]

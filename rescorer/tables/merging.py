@@ -18,7 +18,7 @@ from moses_bridge.base.textio import (
 )
 from rescorer.tables.ini_patch import IniPatch
 from rescorer.tables.record import Content, Counts, RunRecord
-from rescorer.tables.run import check_places, report
+from rescorer.tables.scored_table import check_places, report
 
 
 def merge_shards(

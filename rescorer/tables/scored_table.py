@@ -1,22 +1,239 @@
-"""The whole of `rescorer score`: a table with columns, what is written beside it, and advice for the user."""
+"""The whole of `rescorer score`: one run, prepared once and written block by block, and advice for the user."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.lock import held_file
 from moses_bridge.base.ordered_map import map_in_order
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
+from moses_bridge.base.textio import Place, Stream, place_of, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
-from rescorer.tables.column import ColumnConfig
-from rescorer.tables.record import RunRecord
-from rescorer.tables.run import Run, report
+from rescorer.tables.column import ColumnConfig, check_columns
+from rescorer.tables.partial_file import PartialFile, StreamOutput
+from rescorer.tables.record import Content, Counts, RunRecord, bad_rows_of, sidecar_of
+from rescorer.tables.source_table import SourceTable
 
-# The compiled code, and the number of its functions with numba 0.68.
+if TYPE_CHECKING:
+    from moses_bridge.formats.moses_ini import MosesIni
+    from rescorer.tables.ini_patch import IniPatch
+
+# The compiled code.
 ROW_BYTES = "the reading and writing of rows (some seconds)"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run in which nothing can be refused any more but a row; `Run.prepare` makes it.
+
+    Attributes:
+        record: everything its new bytes depend on; all counts are 0.
+        table: the table, opened for the rows to score, with equal sources together.
+        out: the table to write.
+        scorers: one group of columns for each.
+        ini: the moses.ini to patch; None for none.
+        resume: continue where an earlier run with the same settings was stopped.
+    """
+
+    record: RunRecord
+    table: SourceTable
+    out: Place
+    scorers: tuple[NamedScorer, ...]
+    ini: IniPatch | None = None
+    resume: bool = False
+
+    @classmethod
+    def prepare(
+        cls,
+        path: str,
+        out: str,
+        scorers: Sequence[NamedScorer],
+        config: ColumnConfig,
+        ini: Path | None = None,
+        ini_out: Path | None = None,
+        resume: bool = False,
+        replace: bool = False,
+    ) -> Run:
+        """Open a table, and check everything but its other rows; see `score_table`.
+
+        Raises:
+            InputError: the first row is malformed or lacks what a scorer needs, the ini does not belong to the
+                table, or TABLE.json is missing and there are columns to replace.
+            ConfigError: the settings do not fit together.
+        """
+        source, target = place_of(path), place_of(out)
+        _refuse_streams(source, target, config, resume, replace)
+        old_ini = check_places([source], target, ini, ini_out)
+        if config.shard:
+            if ini is not None:
+                raise ConfigError(
+                    "the ini of shards is written by `rescorer merge`: leave --ini out here"
+                )
+            shard = dataclasses.replace(config.shard, block_rows=config.block_rows)
+            config = dataclasses.replace(config, shard=shard)
+        check_columns(scorers, config)
+        table = SourceTable.open(source, config.max_bad_rows, config.shard)
+        if replace:
+            config = RunRecord.read(path).replaced_by(table.n_scores, config)
+        patch = None
+        if old_ini is not None and ini_out is not None:
+            from rescorer.tables.ini_patch import IniPatch
+
+            patch = IniPatch.of(old_ini, ini_out, Path(path), Path(out))
+            patch.check(table.n_scores, path)
+        _check_first_row(path, table, scorers, config)
+        record = RunRecord(
+            path,
+            table.identity,
+            out,
+            tuple((named.name, named.fingerprint) for named in scorers),
+            config,
+            table.n_scores - config.n_replaced,
+            table.has_alignment,
+        )
+        return cls(record, table, target, tuple(scorers), patch, resume)
+
+    @contextlib.contextmanager
+    def sink(self) -> Iterator[PartialFile | StreamOutput]:
+        """Where the blocks go; a file is locked until the end of the `with` block.
+
+        Raises:
+            UserError: another command is writing the table.
+        """
+        if isinstance(self.out, Stream):
+            with StreamOutput(self.out) as stream:
+                yield stream
+            return
+        with (
+            held_file(self.out),
+            PartialFile(self.out, self.record.settings, self.resume) as file,
+        ):
+            yield file
+
+    def blocks(self, n_done: int = 0) -> Iterator[Block]:
+        """The blocks to score, behind the first n_done rows; see `SourceTable.blocks`."""
+        return self.table.blocks(self.record.config.block_rows, n_done)
+
+    def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
+        """Write OUT.json and OUT.bad beside a finished table.
+
+        Args:
+            progress: the sums of the counts of all blocks.
+            command: the command line, for the record.
+        """
+        n_floored = tuple(
+            progress[f"floored {place}"] for place, _ in enumerate(self.record.columns)
+        )
+        bad_rows = self.table.bad_rows.rows
+        counts = Counts(progress["rows"], n_floored, len(bad_rows))
+        content = None
+        if self.record.config.shard and not isinstance(self.out, Stream):
+            content = Content.of(self.out)
+        record = dataclasses.replace(self.record, counts=counts, content=content)
+        if not isinstance(self.out, Stream):
+            record.write(command)
+        if bad_rows:
+            write_lines(record.bad_rows, bad_rows)
+        return record
+
+
+def _refuse_streams(
+    source: Place, target: Place, config: ColumnConfig, resume: bool, replace: bool
+) -> None:
+    """Refuse what needs a file where there is none."""
+    if isinstance(source, Stream):
+        if config.shard:
+            raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
+        if replace:
+            raise ConfigError("columns can be replaced only in a file, with TABLE.json beside it")
+    elif not isinstance(target, Stream):
+        return
+    if resume:
+        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
+    if config.max_bad_rows and isinstance(target, Stream):
+        raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
+
+
+def _check_first_row(
+    path: str, table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
+) -> None:
+    """Refuse a table that lacks what a scorer needs, or has no score to keep."""
+    for named in scorers:
+        if named.scorer.needs_links and not table.has_alignment:
+            raise InputError(
+                path,
+                None,
+                "no word links",
+                f"an alignment column (the fourth), which {named.name} needs",
+                "Let Moses's `score` or `moses-bridge build` write it",
+            )
+    if table.n_scores <= config.n_replaced:
+        expected = f"more than the {config.n_replaced} to replace"
+        raise InputError(path, None, f"{table.n_scores} scores", expected)
+
+
+def check_places(
+    tables: Sequence[Place], out: Place, ini: Path | None, ini_out: Path | None
+) -> MosesIni | None:
+    """Refuse outputs that are inputs, and read the ini.
+
+    Args:
+        tables: the tables to read.
+        out: the table to write.
+        ini: moses.ini to patch; None for none.
+        ini_out: the ini to write.
+
+    Raises:
+        ConfigError: the paths do not fit together.
+        InputError: the ini is missing or malformed.
+    """
+    if (ini is None) != (ini_out is None):
+        raise ConfigError("--ini and --ini-out belong together")
+    for path in (out, ini_out):
+        if path is not None and Path(path).is_dir():
+            raise ConfigError(f"{path} is a directory: name a file to write")
+    if ini is not None and any(isinstance(place, Stream) for place in (*tables, out)):
+        raise ConfigError("an ini can be patched for files only, not for standard streams or pipes")
+    old_ini = None
+    if ini is not None:
+        from moses_bridge.formats.moses_ini import read_ini  # many runs have none
+
+        old_ini = read_ini(ini)
+    beside = [] if isinstance(out, Stream) else [sidecar_of(str(out)), bad_rows_of(str(out))]
+    records = [sidecar_of(str(table)) for table in tables]
+    files = [] if old_ini is None else old_ini.files()
+    refuse_overwriting([out, *beside, *filter(None, [ini_out])], [*tables, *records, *files])
+    return old_ini
+
+
+def report(record: RunRecord, out: Place, patch: IniPatch | None) -> list[str]:
+    """Patch the ini of a finished table; the lines for the user: what was written, what to do for Moses.
+
+    Raises:
+        InputError: the ini does not belong to the table.
+    """
+    columns = [column for column, _ in record.columns]
+    patched = [] if patch is None else [patch.write(record.n_old_scores, columns)]
+    lines = [*record.summary(), *patched]
+    if not isinstance(out, Stream) and not record.config.shard:
+        lines += [
+            "Binary tables need the number of scores"
+            " (and the first command needs rows in the order of LC_ALL=C sort):",
+            *(f"  {command}" for command in record.binary_table_commands()),
+            "Remove the files of an earlier tuning with the old table: filtered/ and features.list.",
+        ]
+    return lines
 
 
 def score_table(

@@ -9,7 +9,7 @@ words a model takes for <unk>, the easier its task, so their number is given too
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -243,7 +243,7 @@ def _log_probs(model: TextModel, text: Batch) -> NDArray[np.float64]:
     """Natural log p of each token of the text, or of each sentence as a whole."""
     parts = []
     with Progress(model.name, len(text), "sentences") as progress:
-        for part in _parts(text):
+        for part in text.parts(SENTENCES_AT_ONCE):
             parts.append(_log_probs_of(model.scorer, part))
             progress.update(len(part))
     return np.concatenate(parts)
@@ -253,13 +253,6 @@ def _log_probs_of(scorer: Scorer | WordScorer, part: Batch) -> NDArray[np.float6
     if isinstance(scorer, WordScorer):
         return scorer.word_log_probs(part).log_probs
     return scorer.values(part)
-
-
-def _parts(text: Batch) -> Iterator[Batch]:
-    for start in range(0, len(text), SENTENCES_AT_ONCE):
-        rows = slice(start, start + SENTENCES_AT_ONCE)
-        links = None if text.links is None else text.links[rows]
-        yield Batch(text.sources[rows], text.targets[rows], links)
 
 
 def _result(

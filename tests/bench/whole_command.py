@@ -18,8 +18,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns
+from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tries.prefix_tree import build_prefix_tree
 
 PROGRAM = """\

@@ -34,8 +34,7 @@ from rescorer.models.reading import turned
 from rescorer.runs.train import train
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns
+from rescorer.tables.scored_table import Run, add_columns
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport
 from rescorer.views.perplexity import load_text_model

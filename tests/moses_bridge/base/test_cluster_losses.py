@@ -76,6 +76,15 @@ class OtherRay:
         """It is lost already, or nobody asks it any more."""
 
 
+class LatestFirst(OtherRay):
+    """The first items are the last to be finished."""
+
+    def wait(
+        self, pending: list[Promise], num_returns: int, timeout: float
+    ) -> tuple[list[Promise], list[Promise]]:
+        return pending[-num_returns:], pending[:-num_returns]
+
+
 class Handle:
     """A worker, which is a key as Ray's handles are."""
 
@@ -147,3 +156,11 @@ def test_the_third_loss_at_one_item_or_start_is_the_last(
         pytest.raises(UserError, match=f"^{message}, perhaps for want of memory: the worker died"),
     ):
         list(workers.map_in_order(range(9)))
+
+
+def test_items_are_read_on_where_all_in_memory_waited_for_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", LatestFirst())  # type: ignore[arg-type]
+    with workers_with(Cluster(2), Deaths({3: 1}, [])) as workers:
+        assert list(workers.map_in_order(range(50))) == [*range(50)]

@@ -25,8 +25,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.tables.column import Column, ColumnConfig, parse_columns
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns
+from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tables.source_table import Shard
 
 TABLE = b"""\

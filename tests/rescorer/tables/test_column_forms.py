@@ -18,8 +18,7 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import RandomScorer
 from rescorer.tables.column import ColumnConfig, over_targets, parse_columns, per_word
 from rescorer.tables.merging import merged
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns
+from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tables.source_table import Shard
 
 NOISE = NamedScorer("noise", RandomScorer(3), "noise 3")

@@ -18,8 +18,7 @@ from rescorer.tables.ini_patch import (
     table_feature,
 )
 from rescorer.tables.record import Counts, RunRecord
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns, score_table
+from rescorer.tables.scored_table import Run, add_columns, score_table
 
 TABLE = b"a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0\n"
 INI = b"""\

@@ -12,8 +12,7 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import LengthScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.record import Counts, RunRecord
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns
+from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tables.source_table import Shard
 
 CONFIG = ColumnConfig(("sum", "per-word", "unknown-words"), max_bad_rows=5, shard=Shard(1, 2))

@@ -28,8 +28,7 @@ from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.run import Run
-from rescorer.tables.scored_table import add_columns, score_table
+from rescorer.tables.scored_table import Run, add_columns, score_table
 from rescorer.tables.source_table import Shard, parse_shard
 
 ROWS = [
