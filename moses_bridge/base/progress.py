@@ -45,7 +45,6 @@ class Progress:
         unit: name of the units, in the plural.
         done: number of units finished by an earlier run; they count in the share, but not in the rate.
         share: share of the work finished by an earlier run, if updates pass a share instead of counting units.
-        is_excluded: whether this is the progress of the work whose seconds `exclude_seconds` counts.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Progress:
         unit: str = "lines",
         done: int = 0,
         share: float | None = None,
-        is_excluded: bool = False,
     ) -> None:
         self.label = label
         self.total = total
@@ -63,7 +61,6 @@ class Progress:
         self.done = self._done_before = done
         self.note = ""
         self._share = share
-        self._is_excluded = is_excluded
         self._start = time.monotonic()
         self._next_line = self._start + min(
             SECONDS_BEFORE_FIRST_LOG_LINE, SECONDS_BETWEEN_LOG_LINES
@@ -73,7 +70,10 @@ class Progress:
         self._bar: tqdm[Any] | None = None
 
     def __enter__(self) -> Progress:
-        self.step_forward()
+        if _OPEN:
+            _OPEN[-1]._hide()
+        _OPEN.append(self)
+        self._show()
         return self
 
     def __exit__(
@@ -87,18 +87,6 @@ class Progress:
         elif kind is None:
             self._print_line()
         self._bar = None
-        self.step_aside()
-
-    def step_forward(self) -> None:
-        """Show this progress instead of the one that is shown."""
-        if _OPEN:
-            _OPEN[-1]._hide()
-        _OPEN.append(self)
-        self._show()
-
-    def step_aside(self) -> None:
-        """Show the progress that was shown before this one."""
-        self._hide()
         if self in _OPEN:
             _OPEN.remove(self)
         if _OPEN:
@@ -170,8 +158,7 @@ class Progress:
         share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
         of_total = f"/{whole:,}" if whole and self._share is None else ""
         count = (self.unit, share) if self._share is not None else (share, self.unit)
-        seconds = self._seconds_of_work() if self._is_excluded else now - self._start
-        rest = _joined(f"{seconds:.0f} s", self._rate(), self._left(), self.note)
+        rest = _joined(f"{now - self._start:.0f} s", self._rate(), self._left(), self.note)
         line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {rest}"
         print(line, file=sys.stderr, flush=True)
 
@@ -183,9 +170,9 @@ class Progress:
         return self.total if self._share is None else 1.0
 
     def _seconds_of_work(self) -> float:
-        """Seconds since the start, without the excluded ones; or the excluded ones alone."""
+        """Seconds since the start, without the excluded ones."""
         excluded = _EXCLUDED["seconds"] - self._excluded_before
-        return excluded if self._is_excluded else time.monotonic() - self._start - excluded
+        return time.monotonic() - self._start - excluded
 
     def _rate(self) -> str:
         """Units per second; "" below one, where count and seconds say more."""

@@ -36,7 +36,7 @@ class CorpusOptions(ConfigOptions):
     Attributes:
         out: Directory for train, dev and test.
         origin: Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the
-            help for training only), manual pages, messages of programs, or your own files.
+            help for training only), or your own files.
         source: Your own source text, one sentence per line.
         target: The translation of --source, line by line.
         files: Your own file in both languages: .tmx, .po, .mo or .tsv; may be given several times.

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.ordered_map import map_in_order
+from moses_bridge.base.blocks import map_in_order
 from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import exp, highest, narrowed, widened

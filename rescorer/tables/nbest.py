@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import open_write, read_lines

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_file
-from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, place_of, write_lines

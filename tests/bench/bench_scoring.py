@@ -28,8 +28,8 @@ from results import Result, write_results
 from scipy.stats import spearmanr
 from whole_command import measure_command
 
+from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.machine import n_processors
-from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Device

@@ -6,7 +6,7 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import ClassVar
 
@@ -65,7 +65,7 @@ class TerReferences(MetricReferences):
         """Statistics of hypotheses, *Shape:* (n, 2)."""
         rest = iter(hypotheses)
         first = list(islice(rest, FEW + 1))
-        count = _count_plainly
+        count: Callable[[str, Sequence[str]], tuple[int, float]] = _count_plainly
         if not are_few(first):
             from tuning.metrics import ter_edits
 

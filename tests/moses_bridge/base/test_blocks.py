@@ -1,12 +1,16 @@
-"""Blocks of a stream, which is read no further than it is asked for."""
+"""Blocks of a stream, and results in the order of its items: it is read no further than it is asked for."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
+import torch
 
-from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.blocks import blocks_of, map_in_order
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,64 @@ def test_a_stream_is_read_block_by_block() -> None:
     numbers = count()
     assert next(blocks_of(numbers, 3)) == [0, 1, 2]
     assert next(numbers) == 3
+
+
+def test_an_error_in_a_job_is_raised() -> None:
+    def fail_at_three(number: int) -> int:
+        if number == 3:
+            raise KeyError(number)
+        return number
+
+    found = []
+    with pytest.raises(KeyError):
+        for number in map_in_order(fail_at_three, range(10), 2):
+            found.append(number)
+    assert found == [0, 1, 2]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_results_are_in_the_order_of_the_items(jobs: int) -> None:
+    def slow_at_first(number: int) -> int:
+        time.sleep(0.002 * (20 - number))
+        return number**2
+
+    assert list(map_in_order(slow_at_first, range(20), jobs)) == [n**2 for n in range(20)]
+
+
+def test_so_many_jobs_work_at_a_time() -> None:
+    """The barrier opens only when three have come to it."""
+    barrier = threading.Barrier(3, timeout=30)
+
+    def meet(number: int) -> int:
+        barrier.wait()
+        return number
+
+    assert list(map_in_order(meet, range(6), 3)) == list(range(6))
+
+
+def test_items_are_not_all_read_ahead() -> None:
+    n_read = 0
+
+    def items() -> Iterator[int]:
+        nonlocal n_read
+        for number in range(100):
+            n_read += 1
+            yield number
+
+    results = map_in_order(lambda number: number, items(), 2)
+    assert next(results) == 0
+    assert n_read <= 4
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_each_job_computes_on_one_thread_and_the_caller_as_before() -> None:
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        seen = list(map_in_order(lambda _: torch.get_num_threads(), range(4), 2))
+        assert (seen, torch.get_num_threads()) == ([1] * 4, 3)
+        with pytest.raises(ZeroDivisionError):
+            list(map_in_order(lambda number: 1 // number, range(4), 2))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(n_threads)

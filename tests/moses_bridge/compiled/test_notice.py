@@ -31,7 +31,7 @@ def test_the_seconds_count_in_no_rate(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart: list[float] = []
-    monkeypatch.setattr("moses_bridge.compiled.notice.set_apart", apart.append)
+    monkeypatch.setattr("moses_bridge.compiled.notice.exclude_seconds", apart.append)
     inner = njit(lambda number: number + 5)
     with CompilationNotice("all"), Progress("work", 1):
         assert njit(lambda number: inner(number) + 1)(1) == 7

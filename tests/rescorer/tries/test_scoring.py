@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
 from torch import nn
 
-from moses_bridge.base.ordered_map import map_in_order
+from moses_bridge.base.blocks import map_in_order
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import Compute
