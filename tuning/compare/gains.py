@@ -1,4 +1,4 @@
-"""The gains of one system in several tables, side by side: other texts, sizes or domains."""
+"""The gains of one system in several tables: side by side (other texts, sizes or domains), or pooled as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""All scores of files of translations, and their means over the files of a system."""
+"""All scores of files of translations, and their means over the files of a system.
+
+BLEU, chrF and TER of detokenised text are as sacreBLEU counts them (Post 2018), with its signatures.
+Outputs of one text have many lines in common, so the statistics of each distinct line are counted
+once.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A tuning ending with a weight of 0 does not show why. Here the weight takes the values of a grid, all
 others stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
 measured twice: as decoded, and with the word penalty changed until the output is as long as without
-the feature.
+the feature, which takes a few more decodings.
 """
 
 from __future__ import annotations

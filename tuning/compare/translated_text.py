@@ -1,4 +1,4 @@
-"""Translations of a text side by side, with the scores of each sentence."""
+"""Translations of a text side by side, with the scores of each sentence and the words that differ."""
 
 from __future__ import annotations
 

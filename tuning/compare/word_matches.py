@@ -1,4 +1,8 @@
-"""Accuracy of target words by their frequency in the training text, as in compare-mt (Neubig et al. 2019)."""
+"""Words and n-grams of the reference that outputs have, as in compare-mt (Neubig et al. 2019).
+
+The accuracy of words by their frequency in the training text, and the n-grams that one system
+matches more often than another.
+"""
 
 from __future__ import annotations
 

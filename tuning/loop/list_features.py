@@ -1,4 +1,7 @@
-"""Adding features to n-best lists outside the decoder: by commands, or by scorer processes kept running."""
+"""Features of n-best lists computed outside the decoder, and reranking the lists with them.
+
+They are added by commands, or by scorer processes that are kept running.
+"""
 
 from __future__ import annotations
 

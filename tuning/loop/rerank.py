@@ -1,8 +1,9 @@
-"""Reranking n-best lists of any decoder: features are added, weights learned, and hypotheses chosen.
+"""Reranking n-best lists: features are added, weights learned, and hypotheses chosen.
 
-The systems are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
-features; and, if features are added, one named after them. Against "reranked" one sees what the added features
-give, since learning weights may help by itself.
+The lists are those of a finished run, whose search stays as it is, or of any decoder. Systems of the
+latter are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
+features; and, if features are added, one named after them. Against "reranked" one sees what the added
+features give, since learning weights may help by itself.
 """
 
 from __future__ import annotations
@@ -167,7 +168,9 @@ def rerank_lists(
         InputError: an input file is malformed, a command wrote no list, or the lists have other features.
         ConfigError: a feature has the name of one of the list, or a stand-in; or an input would be overwritten.
     """
-    _refuse_stand_ins(features)
+    for feature in features:
+        if feature.stand_in:
+            raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
     references = config.chosen_metric.references(dev.references, dev.source)
     likeness = config.chosen_mbr.likeness()
@@ -206,12 +209,6 @@ class _Learned:
     system: str
     seed: int
     weights: Weights
-
-
-def _refuse_stand_ins(features: Sequence[NBestFeature]) -> None:
-    for feature in features:
-        if feature.stand_in:
-            raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
 
 
 def _with_features(
@@ -264,21 +261,18 @@ def _learn(
     """The weights of all runs of all systems."""
     start = _start(pool, added, init_weights)
     own = tuple(name for name in pool.names if name.rpartition("_")[0] in added)
+    kept = (*config.search.frozen, *filter(is_sparse, pool.names))
     systems = {RERANKED: own}
     if added:
         systems["+".join(["", *added])] = ()
     optimize = load_optimizer(config.optimizer)
     learned = [_Learned(FIRST, seed, {})]
     for system, frozen in systems.items():
-        settings = replace(config.search, frozen=(*config.search.frozen, *frozen, *_sparse(pool)))
+        settings = replace(config.search, frozen=(*kept, *frozen))
         for number in range(seed, seed + config.n_runs):
             found = optimize(pool, start[None], settings, number, jobs)
             learned.append(_Learned(system, number, grouped_weights(found.weights)))
     return learned
-
-
-def _sparse(pool: NBestPool) -> list[str]:
-    return [name for name in pool.names if is_sparse(name)]
 
 
 def _start(

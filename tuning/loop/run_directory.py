@@ -1,4 +1,4 @@
-"""The files of a tuning run, and the check that a directory belongs to the same run."""
+"""The files of a tuning run and of its iterations, and the check that a directory belongs to the same run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A metric by a command: one number for each hypothesis, such as COMET's, whose mean is tuned for.
 
-Each distinct hypothesis of a sentence is asked for once; a file keeps the numbers, if one is named.
+The command reads files with one line for each hypothesis, and writes a number for each. Each
+distinct hypothesis of a sentence is asked for once; a file keeps the numbers, if one is named.
 """
 
 from __future__ import annotations

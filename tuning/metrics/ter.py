@@ -79,7 +79,7 @@ class TerReferences(MetricReferences):
         return np.array(rows, np.float64).reshape(-1, 2)
 
 
-def _count_plainly(words: str, references: Sequence[str]) -> tuple[int, float]:
+def _count_plainly(hypothesis: str, references: Sequence[str]) -> tuple[int, float]:
     """The edits and the length, by sacreBLEU itself."""
-    score = SacreTer().sentence_score(words, references)
+    score = SacreTer().sentence_score(hypothesis, references)
     return int(score.num_edits), float(score.ref_length)

@@ -1,4 +1,4 @@
-"""What every optimiser takes and returns."""
+"""What every optimiser takes and returns, and the box of weights that it never leaves."""
 
 from __future__ import annotations
 

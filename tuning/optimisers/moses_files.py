@@ -1,4 +1,4 @@
-"""Optimising on the tuning files of Moses: features.dat, scores.dat and init.opt."""
+"""Optimising on the tuning files of Moses: a pool from features.dat and scores.dat, a start from init.opt."""
 
 from __future__ import annotations
 

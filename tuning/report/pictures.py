@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def _finish_run(axes: Axes) -> None:
 
 
 def plot_gains(gains: Gains, out: Path) -> None:
-    """Draw one line for each table, the first one on top.
+    """Draw the gain of each table with its 95% interval over texts and runs, the first one on top.
 
     Args:
         gains: gains of a system.
@@ -101,26 +101,23 @@ def plot_gains(gains: Gains, out: Path) -> None:
     Raises:
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
-    draw_panels(out, [lambda axes: draw_gains(axes, gains)])
 
+    def draw(axes: Axes) -> None:
+        own = [row.against_baseline for row in gains.rows]
+        _draw_contrasts(axes, own, -APART, "o", gains.system)
+        if any(row.control is not None for row in gains.rows):
+            _draw_contrasts(axes, [row.control for row in gains.rows], APART, "x", "control")
+        axes.axvline(0, color="gray", linewidth=0.8)
+        axes.set_yticks(range(len(gains.rows)), [row.table for row in gains.rows])
+        axes.invert_yaxis()
+        axes.set_xlabel("BLEU above the baseline")
+        _finish(axes, "x")
 
-def draw_gains(axes: Axes, gains: Gains) -> None:
-    """Deltas in BLEU; bars: 95% intervals over texts and runs."""
-    names = [row.table for row in gains.rows]
-    _draw_contrasts(axes, [row.against_baseline for row in gains.rows], -APART, "o", gains.system)
-    if any(row.control is not None for row in gains.rows):
-        _draw_contrasts(axes, [row.control for row in gains.rows], APART, "x", "control")
-    axes.axvline(0, color="gray", linewidth=0.8)
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    axes.set_xlabel("BLEU above the baseline")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(fontsize="x-small", frameon=False)
+    draw_panels(out, [draw])
 
 
 def _draw_contrasts(
-    axes: Axes, contrasts: list[Contrast | None], shift: float, marker: str, label: str
+    axes: Axes, contrasts: Sequence[Contrast | None], shift: float, marker: str, label: str
 ) -> None:
     points = [(place + shift, each) for place, each in enumerate(contrasts) if each is not None]
     deltas = [each.delta for _, each in points]
@@ -188,18 +185,14 @@ def draw_precision(axes: Axes, scan: Scan) -> None:
     _finish(axes)
 
 
-def _finish(axes: Axes) -> None:
+def _finish(axes: Axes, grid: Literal["both", "x"] = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.3)
+    axes.grid(axis=grid, alpha=0.3)
     axes.legend(fontsize="x-small", frameon=False)
 
 
 def _check_name(out: Path) -> None:
-    """Refuse a name with an unknown suffix.
-
-    Raises:
-        ConfigError: it ends in neither .png nor .svg.
-    """
+    """Refuse a name that ends in neither .png nor .svg."""
     if out.suffix not in PICTURES:
         raise ConfigError(f"{out}: expected a name that ends in {' or '.join(PICTURES)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -208,21 +208,25 @@ def precision_chart(comparison: Comparison, palette: Palette, name: str) -> Char
     ]
     title = f"Difference from {baseline.system} in n-gram precision"
     spec = base_spec(rows, f"{title}; the precisions are in the table.", 260)
-    pick, colour, opacity = palette.picked("chosen", [row.system for row in others])
-    spec["params"] = [pick]
-    spec["mark"] = {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5}
-    spec["encoding"] = {
-        "x": {"field": "n-gram", "type": "ordinal", "title": None, "axis": {"labelAngle": 0}},
-        "y": number_axis("change", "percentage points", zero=True),
-        "color": colour,
-        "opacity": opacity,
-        "tooltip": tooltip("system:N", "n-gram:N", "precision:Q", "change:Q", digits=2),
-    }
+    x = {"field": "n-gram", "type": "ordinal", "title": None, "axis": {"labelAngle": 0}}
+    y = number_axis("change", "percentage points", zero=True)
+    told = tooltip("system:N", "n-gram:N", "precision:Q", "change:Q", digits=2)
+    spec |= _picked_lines(palette, [row.system for row in others], x, y, told)
     note = (
         "Precision: the share of the output's n-grams that stand in the reference. "
         "A click on a system in the legend picks it."
     )
     return Chart(name, title, note, spec)
+
+
+def _picked_lines(palette: Palette, shown: Sequence[str], x: Spec, y: Spec, told: object) -> Spec:
+    """Lines with points, one a system, which is picked in the legend."""
+    pick, colour, opacity = palette.picked("chosen", shown)
+    return {
+        "params": [pick],
+        "mark": {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5},
+        "encoding": {"x": x, "y": y, "color": colour, "opacity": opacity, "tooltip": told},
+    }
 
 
 def length_chart(text: TranslatedText, palette: Palette) -> Chart | None:
@@ -255,26 +259,11 @@ def length_chart(text: TranslatedText, palette: Palette) -> Chart | None:
     title = f"Difference from {first} in BLEU" if others else "BLEU"
     title += " by length of the source sentence"
     spec = base_spec(rows, f"{title}, one line a system.", 260)
-    pick, colour, opacity = palette.picked("chosen", shown)
-    spec["params"] = [pick]
-    spec["mark"] = {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5}
-    axis = {"labelAngle": 0}
-    spec["encoding"] = {
-        "x": {
-            "field": "length",
-            "type": "ordinal",
-            "sort": None,
-            "title": "source words",
-            "axis": axis,
-        },
-        "y": number_axis("change", "BLEU points" if others else "BLEU", zero=bool(others)),
-        "color": colour,
-        "opacity": opacity,
-        "tooltip": [
-            *tooltip("system:N", "length:N", "BLEU:Q", "change:Q", digits=2),
-            {"field": "sentences"},
-        ],
-    }
+    x: Spec = {"field": "length", "type": "ordinal", "sort": None, "title": "source words"}
+    x["axis"] = {"labelAngle": 0}
+    y = number_axis("change", "BLEU points" if others else "BLEU", zero=bool(others))
+    told = tooltip("system:N", "length:N", "BLEU:Q", "change:Q", digits=2)
+    spec |= _picked_lines(palette, shown, x, y, [*told, {"field": "sentences"}])
     note = (
         "Of the run of each system whose translations are shown below. "
         "A click on a system in the legend picks it; with Shift further ones."
