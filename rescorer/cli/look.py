@@ -332,7 +332,7 @@ def perplexity(
     """
     with loading():
         from rescorer.contract.compute import Compute
-        from rescorer.contract.data import Data
+        from rescorer.contract.training import Data
         from rescorer.models.scorer_choice import refuse_settings
         from rescorer.views.perplexity import load_text_model, perplexities
 

@@ -204,7 +204,7 @@ def test_held_out_lists_are_not_learned_from(
     with torch.no_grad():
         expected = float(task.loss(task.held_out_lists)[0]) / 3
         assert task.held_out_loss() == pytest.approx(expected)
-        monkeypatch.setattr("rescorer.runs.expected_bleu.task.LISTS_AT_ONCE", 2)
+        monkeypatch.setattr("rescorer.runs.expected_bleu.run.LISTS_AT_ONCE", 2)
         assert task.held_out_loss() == pytest.approx(expected)
 
 
