@@ -160,13 +160,13 @@ def train(
     from rescorer.contract import choices
     from rescorer.contract.architectures import load as load_architecture
     from rescorer.contract.compute import choose_device
-    from rescorer.contract.data import Data
+    from rescorer.contract.training import Data
     from rescorer.runs.train import train as run_training
 
     _check_choice("device", device, choices.Device)
     given = from_mapping(load_architecture(arch).settings, settings or {}, "settings")
-    asked = Data(data, source, links, texts, cache)
-    return run_training(arch, asked, Path(out), given, resume, choose_device(device), seed)
+    files = Data(data, source, links, texts, cache)
+    return run_training(arch, files, Path(out), given, resume, choose_device(device), seed)
 
 
 def rescore(

@@ -21,7 +21,7 @@ from moses_bridge.base.cluster import NICENESS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.contract.parallel).
+# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.contract.compute).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 # Networks of tests are small, and with -n there are as many processes as processors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast
 from rescorer.contract.architectures import Architecture
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.output_layer import output_layer
 from rescorer.tries.phrase_pairs import prepare_recurrent

@@ -248,7 +248,7 @@ def perplexity(
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
     with loading():
-        from rescorer.contract.data import Data
+        from rescorer.contract.training import Data
         from rescorer.models.scorer_choice import refuse_settings
         from rescorer.views.perplexity import load_text_model, perplexities
 

@@ -137,7 +137,7 @@ def train(given: DataOptions, options: TrainOptions) -> None:
     with loading():
         from moses_bridge.base.progress import print_note, quiet
         from rescorer.contract.compute import choose_device
-        from rescorer.contract.data import Data
+        from rescorer.contract.training import Data
         from rescorer.runs.train import train as run_training
         from rescorer.training.peers import peers_on
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from moses_bridge.formats.ngram_scorer import NgramScorer
     from rescorer.contract.compute import Compute
-    from rescorer.contract.data import Data, DataKind
     from rescorer.contract.target_generation import TargetGenerator
-    from rescorer.contract.training import Prepared, TrainingSettings
+    from rescorer.contract.training import Data, DataKind, Prepared, TrainingSettings
 
 # From phrase pairs to their values under the network's weights of that moment, *Shape:* (n,), with gradients.
 PhraseValues = Callable[["Batch"], "Tensor"]

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from rescorer.contract.vocabulary import Vocabulary
 
+Item = TypeVar("Item", bound=Hashable)
+
 
 @dataclass(frozen=True, eq=False)
 class NumberedWords:
@@ -83,9 +85,6 @@ def pieces(numbers: NDArray[np.generic], starts: NDArray[np.int64]) -> list[byte
     """
     data, places = numbers.tobytes(), (starts * numbers.itemsize).tolist()
     return [data[first:end] for first, end in pairwise(places)]
-
-
-Item = TypeVar("Item", bound=Hashable)
 
 
 def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:

@@ -1,7 +1,7 @@
-"""What a gated unit computes around its products, in compiled loops: each number is read and written once.
+"""What gated units and maxout compute around products, in compiled loops: each number is read and written once.
 
 PyTorch makes a pass over the memory for each operation, which beside fast products is a tenth of a step. There
-are no gradients, so this is for trained units.
+are no gradients, so compiled loops are for trained networks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from rescorer.layers.products import (
     room_for_rows,
 )
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
+
+# Each unit of a readout is the maximum of two: Cho et al. (2014), appendix A.
+MAXOUT_PIECES = 2
 
 
 class CompiledGatedUnit(GatedUnit):
@@ -128,3 +131,39 @@ def _add_rows(
         one, two = table[chosen[row]], other[chosen_of_other[row]]
         for k in range(out.shape[1]):
             out[row, k] = one[k] + two[k]
+
+
+def maxout(pieces: Tensor) -> Tensor:
+    """The maximum of each two neighbours, *Shape:* (n, 2 m) -> (n, m)."""
+    width = pieces.shape[1] // MAXOUT_PIECES
+    return pieces.view(len(pieces), width, MAXOUT_PIECES).amax(dim=2)
+
+
+def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
+    """The maximum of each two neighbours of a sum, in one pass and without gradients.
+
+    Args:
+        products: of the CPU; its rows are as many as those of `narrow_rows`, *Shape:* (n or more, 2 m).
+        addends: float32, *Shape:* (n, 2 m).
+
+    Returns:
+        In the type of the products, with zero rows as of `narrow_rows`, *Shape:* (n or more, m).
+    """
+    firsts = addends.view(len(addends), addends.shape[1] // MAXOUT_PIECES, MAXOUT_PIECES)[..., 0]
+    result = room_for_rows(firsts, products.dtype)
+    _maxout_of_sum(numpy_numbers(products), addends.numpy(), numpy_numbers(result))
+    return result
+
+
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+def _maxout_of_sum(
+    products: Numbers,
+    addends: NDArray[np.float32],
+    out: Numbers,
+) -> None:
+    """See `maxout_of_sum`."""
+    for row in range(addends.shape[0]):
+        for k in range(out.shape[1]):
+            one = widened(products[row, 2 * k]) + addends[row, 2 * k]
+            other = widened(products[row, 2 * k + 1]) + addends[row, 2 * k + 1]
+            out[row, k] = narrowed(one if one > other else other, out[row, k])

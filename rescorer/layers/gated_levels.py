@@ -57,7 +57,7 @@ def gated_states(
 
 
 def _check(start: Tensor, parents: Sequence[NDArray[np.int64]], inputs: Tensor) -> None:
-    """Compiled loops would read and write behind the arrays."""
+    """The compiled loops do not check bounds."""
     if inputs.shape[1] != 3 * start.shape[1]:
         raise ValueError(f"inputs of width {inputs.shape[1]} for states of width {start.shape[1]}")
     sizes = [*map(len, parents)]

@@ -29,6 +29,8 @@ N_FREQUENT = 1000
 STEP = 32
 # Of threads on a GPU. The rows of a table came no faster with more, and each has gigabytes of logits there.
 GPU_TURNS = threading.BoundedSemaphore(2)
+# Of the mean square of a unit: keeps units that are always 0 from having any coefficient.
+RIDGE = 1e-6
 
 
 class OutputLayer(Protocol):
@@ -150,10 +152,6 @@ def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
         device: that computes.
     """
     return contextlib.nullcontext() if device.type == "cpu" else GPU_TURNS
-
-
-# Of the mean square of a unit: keeps units that are always 0 from having any coefficient.
-RIDGE = 1e-6
 
 
 @torch.no_grad()

@@ -20,6 +20,7 @@ from rescorer.layers.loss import summed_loss
 
 # No word's probability of taking part is taken as lower: its logarithm is needed.
 LOWEST_INCLUSION = 1e-9
+NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Candidates(NamedTuple):
@@ -61,9 +62,6 @@ class WordSampler:
         sample = rng.choice(self.n_words, self.n_sampled, replace=False)
         candidates = np.union1d(words, sample)
         return Candidates(candidates, self.log_inclusion[candidates])
-
-
-NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Predicted(NamedTuple):
@@ -125,7 +123,7 @@ class UpdateLoss:
         rng: np.random.Generator,
         others: NDArray[np.integer] = NO_WORDS,
     ) -> Tensor:
-        """Weighted sum of -log p, natural log, *Shape:* (); see `rescorer.layers.sampled`.
+        """Weighted sum of -log p, natural log, *Shape:* (); see `WordSampler`.
 
         Args:
             rows: what is multiplied with the layer's weight, *Shape:* (n, w).

@@ -20,6 +20,7 @@ from torch.nn.functional import linear
 ROWS_STEP, FEW_ROWS_STEP = 64, 16
 # float32, or the bits of bfloat16.
 Numbers = NDArray[np.float32] | NDArray[np.uint16]
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -58,9 +59,6 @@ def numpy_numbers(tensor: Tensor) -> Numbers:
     """A tensor of the CPU in NumPy; of bfloat16, which it does not have, the bits."""
     narrow = tensor.dtype == torch.bfloat16
     return (tensor.view(torch.uint16) if narrow else tensor).numpy()
-
-
-Network = TypeVar("Network", bound=nn.Module)
 
 
 def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:

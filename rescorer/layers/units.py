@@ -1,11 +1,13 @@
-"""Recurrent units: one step from a state and an input to the next state.
+"""Recurrent units: one step from a state and an input to the next state; initial weights.
 
 A step has two halves. What depends on the state alone is computed by `carry`, once for all the words
-that follow a prefix; what depends on the words alone by `inputs`, for many words at once.
+that follow a prefix; what depends on the words alone by `inputs`, for many words at once. Initial weights are
+drawn in the order of a network's layers: another order is another training.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import torch
@@ -16,6 +18,8 @@ from rescorer.layers.step_linear import StepLinear
 UnitName = Literal["gated", "lstm"]
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
+# Standard deviation of word vectors and output weights where Adam trains them.
+WORD_DEVIATION = 0.1
 
 
 class Unit(Protocol[State, Carried]):
@@ -230,3 +234,28 @@ UNITS: dict[UnitName, type[GatedUnit] | type[LstmUnit]] = {"gated": GatedUnit, "
 def new_unit(name: UnitName, input_width: int, hidden_width: int) -> Unit[Any, Any]:
     """The unit of a name, a module of PyTorch; its states are its own kind of tuple."""
     return UNITS[name](input_width, hidden_width)
+
+
+def draw_weights(network: nn.Module, draw: Callable[[str, nn.Parameter], None]) -> None:
+    """Set biases to 0, draw square blocks of recurrent matrices orthogonal, and all others as told.
+
+    Args:
+        network: gets the weights.
+        draw: sets a parameter of a name.
+    """
+    for name, parameter in network.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        elif "recurrent" in name:
+            for block in torch.split(parameter.data, parameter.shape[1]):
+                nn.init.orthogonal_(block)
+        else:
+            draw(name, parameter)
+
+
+def scale_by_fan_in(name: str, parameter: nn.Parameter) -> None:
+    """Draw a matrix as Glorot & Bengio (2010); of word vectors and outputs, and a vector, from N(0, 0.1^2)."""
+    if "embedding" in name or name.startswith("output") or parameter.dim() == 1:
+        nn.init.normal_(parameter, std=WORD_DEVIATION)
+    else:
+        nn.init.xavier_uniform_(parameter)

@@ -9,7 +9,7 @@ wrappers here undo it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,11 @@ from moses_bridge.formats.words import turned_words
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
-from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
+
+if TYPE_CHECKING:
+    from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 
 # Of a column: what its values are the logarithms of.
 REVERSED_NOTE = "p(source | target)"

@@ -17,9 +17,8 @@ from moses_bridge.base.progress import print_note
 from moses_bridge.base.provenance import digests_by_name, file_digest, package_version
 from moses_bridge.base.textio import StrPath, is_stream
 from rescorer.contract.architectures import load
-from rescorer.contract.data import Data, DataKind
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared, TrainingSettings
+from rescorer.contract.training import Data, DataKind, Prepared, TrainingSettings
 from rescorer.models.model_description import read_description, write_model_card
 from rescorer.models.model_directory import (
     fingerprint,
@@ -30,6 +29,13 @@ from rescorer.models.model_directory import (
 )
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers
+
+NEEDED: Mapping[DataKind, tuple[str, ...]] = {
+    "phrase pairs": (),
+    "text": (),
+    "parallel text": ("source",),
+    "linked text": ("source", "links"),
+}
 
 
 @dataclass(frozen=True)
@@ -113,14 +119,6 @@ class Start:
             print_note(f"held-out loss of {self.directory}: {loss:.4g} nats per word")
 
 
-NEEDED: Mapping[DataKind, tuple[str, ...]] = {
-    "phrase pairs": (),
-    "text": (),
-    "parallel text": ("source",),
-    "linked text": ("source", "links"),
-}
-
-
 def train(
     architecture: str,
     data: Data,
@@ -156,7 +154,7 @@ def train(
     read = (data.path, data.source, data.links, *(data.texts or ()))
     given = [path for path in read if path is not None]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(peers.one_voice())
+        stack.enter_context(peers.only_first_reports_errors())
         refuse_overwriting(written_files(out), [*given, *(written_files(start) if start else ())])
         peers.together(lambda: _hold(out, peers, stack), first_alone=False)
         entry = load(architecture)

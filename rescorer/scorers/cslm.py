@@ -20,11 +20,10 @@ from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
-from rescorer.layers.output_layer import output_layer
+from rescorer.layers.output_layer import output_layer, start_normalised
 from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import SENTENCES_AT_ONCE, read_text
 from rescorer.windows.feed_forward import FeedForward, FirstLayerLookup, LayerWidths
@@ -98,7 +97,7 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     vocabulary = shortlists.target
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     held_out = held_out_mask(len(sentences), config.n_held_out, seed)
     width, start_id = config.model.context_words, network.start_id
     rows = mapped_rows(

@@ -23,15 +23,13 @@ from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.choices import goes_right_to_left
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.compiled_gates import compile_gates
-from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.output_layer import output_layer, start_normalised
 from rescorer.layers.products import narrow_layers, with_same_weights
-from rescorer.layers.units import UnitName, new_unit
+from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import mapped_text, read_text, turned_lines
 from rescorer.tries.recurrent import plain_log_probs, unit_states
@@ -106,10 +104,6 @@ class RnnLm(nn.Module):
         """N(0, 0.1^2) for words, orthogonal recurrent matrices, the others scaled by their fan-in."""
         draw_weights(self, scale_by_fan_in)
         self.unit.reset_bias()
-
-    def start_normalised(self) -> None:
-        """See `rescorer.layers.output_layer.start_normalised`."""
-        start_normalised(self.output)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NoSource:
         """See `Recurrent.read`."""
@@ -187,7 +181,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     )
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     held_out = held_out_mask(len(lines), config.n_held_out, seed)
     text = EncodedText(*mapped_text(shortlists.target, sentences()))
     if not (~held_out & (text.lens <= config.max_sentence_words)).any():

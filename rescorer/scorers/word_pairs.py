@@ -24,9 +24,8 @@ from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from rescorer.contract.architectures import Architecture, PhraseValues
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.contrast import (
@@ -35,7 +34,7 @@ from rescorer.tries.contrast import (
     ContrastTrainingConfig,
     ContrastValues,
 )
-from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 
 # Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
 Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -139,12 +138,13 @@ class WordPairsTrainingConfig(ContrastTrainingConfig):
 
 def prepare(data: Data, config: WordPairsTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
+    return prepare_pairs(data, config, seed, empty_network, _losses, whole_batches=True)
 
-    def new_model(words: PairWords) -> PairModel:
-        network = empty_network(config, words.shortlists)
-        return PairModel(network, ContrastLosses(lambda batch: contrast(network, batch)))
 
-    return prepare_pairs(data, config, seed, new_model, whole_batches=True)
+def _losses(
+    network: WordPairs, config: WordPairsTrainingConfig, words: PairWords
+) -> ContrastLosses:
+    return ContrastLosses(lambda batch: contrast(network, batch))
 
 
 def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:

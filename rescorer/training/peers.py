@@ -19,7 +19,7 @@ FAILED = 1
 
 
 class Peers:
-    """The processes that train together; one alone talks to nobody.
+    """The processes of a distributed training; a single process needs no communication.
 
     Args:
         rank: of this process, from 0.
@@ -123,14 +123,14 @@ class Peers:
                 raise UserError(f"process {rank} of {self.size}: {message}")
 
     @contextlib.contextmanager
-    def one_voice(self) -> Iterator[None]:
-        """Let the first process print the errors common to all, and end the others in silence."""
+    def only_first_reports_errors(self) -> Iterator[None]:
+        """Let the first process print the errors common to all, and end the others without a word."""
         try:
             yield
         except UserError:
             if self.is_first:
                 raise
-            _end_in_silence()
+            _end_quietly()
 
     def _all(self, value: Any) -> list[Any]:
         """The values of all processes, which JSON can write: what comes by a socket must not be a pickle."""
@@ -180,13 +180,13 @@ def _own_gpu(local_rank: int) -> torch.device:
     if local_rank < n_gpus:
         return torch.device("cuda", local_rank)
     if local_rank > n_gpus:
-        _end_in_silence()
+        _end_quietly()
     raise ConfigError(
         f"more processes than the {n_gpus} GPUs of this machine: start {n_gpus} with "
         "--nproc-per-node, or use --device cpu"
     )
 
 
-def _end_in_silence() -> NoReturn:
+def _end_quietly() -> NoReturn:
     """End this process; another one says why."""
     sys.exit(FAILED)

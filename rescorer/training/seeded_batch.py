@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
+
 
 def digest(parts: Iterable[bytes]) -> str:
     """A digest of all training data: it guards the resumption of a training."""
@@ -52,9 +54,6 @@ def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> ND
             chosen.append(names[place])
             n_chosen += sizes[place]
     return np.isin(groups, chosen)
-
-
-NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class SeededBatch(NamedTuple):

@@ -20,7 +20,7 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, named_errors, read_lines, read_parallel
 from moses_bridge.formats.words import turned_words
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Vocabulary
 
 PIECE_BYTES = 1 << 20  # are read and written together

@@ -17,6 +17,7 @@ from rescorer.contract.vocabulary import SPECIALS, Shortlists, Vocabulary
 # Words made Python objects at a time while all are passed.
 WORDS_AT_ONCE = 100_000
 NO_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
+SIDES = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,6 @@ class WordCounts:
         numbers = np.flatnonzero(self.counts >= falling[-1])
         ranked = zip((-self.counts[numbers]).tolist(), self.words.at(numbers), strict=True)
         return [word for _, word in sorted(ranked)[:n_words]]
-
-
-SIDES = ("source", "target")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import read_lines
 from rescorer.contract.choices import reverses_sides
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
 from rescorer.layers.predicted import WordSampler
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
@@ -64,13 +63,8 @@ def prepare_recurrent(
     seed: int,
     new_network: Callable[[Any, Shortlists], nn.Module],
 ) -> Prepared:
-    """As `prepare_pairs`, for a `Recurrent` network made from settings and shortlists."""
-
-    def new_model(words: PairWords) -> PairModel:
-        network = new_network(config, words.shortlists)
-        return PairModel(network, pair_losses(network, config, words))
-
-    return prepare_pairs(data, config, seed, new_model)
+    """As `prepare_pairs`, for a `Recurrent` network."""
+    return prepare_pairs(data, config, seed, new_network, pair_losses)
 
 
 def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords) -> RecurrentLosses:
@@ -85,23 +79,12 @@ def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords)
     )
 
 
-class PairModel(NamedTuple):
-    """What is trained on phrase pairs.
-
-    Attributes:
-        network: is changed.
-        losses: its losses.
-    """
-
-    network: nn.Module
-    losses: Losses
-
-
 def prepare_pairs(
     data: Data,
     config: PairTrainingConfig,
     seed: int,
-    new_model: Callable[[PairWords], PairModel],
+    new_network: Callable[[Any, Shortlists], nn.Module],
+    new_losses: Callable[[Any, Any, PairWords], Losses],
     whole_batches: bool = False,
 ) -> Prepared:
     """Read the pairs of a phrase table and make a network for their words.
@@ -110,7 +93,8 @@ def prepare_pairs(
         data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`, unless given.
         config: settings.
         seed: of held-out pairs, order and samples.
-        new_model: makes the network for these words.
+        new_network: makes the network from settings and shortlists.
+        new_losses: makes its losses from network, settings and words.
         whole_batches: whether the loss of a batch is more than the sum over its pairs.
 
     Raises:
@@ -127,7 +111,8 @@ def prepare_pairs(
         chosen = _chosen_shortlists(data, config, of_pairs)
         print_note(str(chosen))
         shortlists, record = chosen.shortlists, {"shortlists": chosen.record()}
-    network, losses = new_model(PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
+    network = new_network(config, shortlists)
+    losses = new_losses(network, config, PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
     source = PhrasePairs(pairs.pools(shortlists, config.weighting), config, seed)
     task = TrieTask(source, losses, whole_batches)
     record |= {

@@ -17,8 +17,7 @@ from torch import nn
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.choices import goes_right_to_left, reverses_sides
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import WordSampler
 from rescorer.training.pairs.encoded_pairs import EncodedPairs

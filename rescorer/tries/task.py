@@ -227,7 +227,7 @@ class RecurrentLosses:
     Args:
         network: is trained; a `Recurrent`.
         product_type: type of the layers' products in updates.
-        sampler: draws the words of an update; None takes all. See `rescorer.layers.sampled`.
+        sampler: draws the words of an update; None takes all. See `rescorer.layers.predicted`.
         alpha: weight of log^2 Z in updates.
         dropout: share of what is multiplied with the output weight that updates leave out.
         has_dropout: whether the network itself leaves something out; a batch seeds what it draws.

@@ -24,8 +24,8 @@ from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.scorer import Scorer, WordScorer
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model
 from rescorer.models.pretrained.choice import scorer_of_pretrained

@@ -1,20 +1,202 @@
 """A feed-forward network of one or two hidden layers over windows of words: what CSLM and NNJM have in common.
 
-Notation: n windows of k words, r embedding_width, d1 first_width, d2 second_width, V predicted words.
+The first layer is a sum over places, in which each word has a share of its own at each.
+
+Notation: n windows of k words, m different words at a place, r width of a word's vector, d1 and d2 (of the
+first layer alone: d) widths of the hidden layers, V predicted words.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import embedding
 
-from rescorer.layers.output_layer import start_normalised
-from rescorer.windows.first_layer import first_layer, first_layer_tables
+from moses_bridge.compiled.kept_code import njit_by_numbers
+from rescorer.layers.float_bits import narrowed, widened
+from rescorer.layers.products import n_narrow_rows, narrow_rows, numpy_numbers
 
 # Cho et al. (2014), section 4.1.2.
 INITIAL_RANGE = 0.01
+
+
+def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
+    """A first layer's share of each word at each place of the window, *Shape:* k x (words, d).
+
+    Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
+
+    Args:
+        vectors: of the words, *Shape:* (words, r).
+        weight: of the layer, which reads the vectors of a window side by side, *Shape:* (d, k r).
+    """
+    with torch.inference_mode():
+        return [vectors @ block.T for block in torch.split(weight, vectors.shape[1], dim=1)]
+
+
+def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
+    """The layer's output for windows, of which gradients by vectors, weight and bias are known.
+
+    On a CPU a word that several windows have at the same place is multiplied once, and sums of looked-up rows
+    take the place of the other products: 4,096 windows of running text have some 1,000 words at a place.
+
+    Args:
+        vectors: of the words, *Shape:* (words, r).
+        layer: reads the vectors of a window side by side.
+        windows: numbers of words, *Shape:* (n, k).
+
+    Returns:
+        In the type of the products, which is autocast's where that is on, *Shape:* (n, d).
+
+    Raises:
+        IndexError: a word has no vector.
+        RuntimeError: the layer reads another number of words.
+    """
+    if windows.device.type != "cpu":
+        result: Tensor = layer(embedding(windows, vectors).flatten(1))
+        return result
+    if windows.shape[1] * vectors.shape[1] != layer.in_features:
+        raise RuntimeError(
+            f"windows of {windows.shape[1]} words of {vectors.shape[1]} numbers, "
+            f"but the layer reads {layer.in_features} numbers"
+        )
+    narrow = torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu") if narrow else vectors.dtype
+    result = _SumOverPlaces.apply(vectors, layer.weight, layer.bias, windows, dtype)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Place(NamedTuple):
+    """A place of the windows.
+
+    Attributes:
+        words: the different ones there, *Shape:* (m,).
+        which: of these, by window, *Shape:* (n,).
+        rows: of all places together those that are this place's in products, *Shape:* (m or more,).
+        columns: of the layer's weight.
+    """
+
+    words: Tensor
+    which: NDArray[np.int64]
+    rows: slice
+    columns: slice
+
+
+class _SumOverPlaces(torch.autograd.Function):
+    """See `first_layer`; products are in a type, sums in that of the vectors."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, windows: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        """The sums, *Shape:* (n, d)."""
+        ctx.places = places = list(_places(windows, vectors, dtype))
+        rows = [narrow_rows(embedding(place.words, vectors), dtype) for place in places]
+        weight = weight.to(dtype)
+        ctx.save_for_backward(vectors, weight, *rows)
+        shares = weight.new_empty(places[-1].rows.stop, len(weight))
+        for place, of_words in zip(places, rows, strict=True):
+            torch.mm(of_words, weight[:, place.columns].T, out=shares[place.rows])
+        result: Tensor = shares.new_empty(len(windows), len(weight))
+        which = np.stack([place.which + place.rows.start for place in places])
+        _add_shares(numpy_numbers(shares), which, bias.numpy(), numpy_numbers(result))
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients by vectors, weight and bias."""
+        vectors, weight, *rows = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        by_vectors = torch.zeros_like(vectors)
+        by_weight = vectors.new_empty(weight.shape)
+        sums = vectors.new_empty(len(weight)).numpy()
+        for place, of_words in zip(ctx.places, rows, strict=True):
+            by_shares = gradient.new_empty(len(of_words), len(weight))
+            _sum_by_word(numpy_numbers(gradient), place.which, sums, numpy_numbers(by_shares))
+            by_weight[:, place.columns] = by_shares.T @ of_words
+            by_words = by_shares @ weight[:, place.columns]
+            by_vectors.index_add_(0, place.words, by_words[: len(place.words)].to(by_vectors.dtype))
+        return by_vectors, by_weight, gradient.sum(0, dtype=by_vectors.dtype), None, None
+
+
+def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_Place]:
+    """The places of windows, whose rows are behind one another."""
+    numbers, (n_vectors, width) = windows.numpy(), vectors.shape
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_vectors:
+        raise IndexError(f"a word has no vector: there are {n_vectors}")
+    start = 0
+    for place, column in enumerate(numbers.T):
+        number_of = np.zeros(n_vectors, np.int64)
+        number_of[column] = 1
+        words = np.flatnonzero(number_of)
+        number_of[words] = np.arange(len(words))
+        end = start + n_narrow_rows(len(words), dtype)
+        columns = slice(place * width, (place + 1) * width)
+        yield _Place(torch.from_numpy(words), number_of[column], slice(start, end), columns)
+        start = end
+
+
+@njit_by_numbers(error_model="numpy")
+def _add_shares(
+    shares: NDArray[Any], which: NDArray[np.int64], bias: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """The bias and, of each place, the share of a window's word.
+
+    Args:
+        shares: of the words at their places, *Shape:* (all m together, d).
+        which: of these, *Shape:* (k, n).
+        bias: *Shape:* (d,).
+        out: *Shape:* (n, d).
+    """
+    sums = np.empty_like(bias)
+    for row in range(len(out)):
+        sums[:] = bias
+        for place in range(len(which)):
+            share = shares[which[place, row]]
+            for unit in range(len(sums)):
+                sums[unit] += widened(share[unit])
+        total = out[row]
+        for unit in range(len(sums)):
+            total[unit] = narrowed(sums[unit], total[unit])
+
+
+@njit_by_numbers(error_model="numpy")
+def _sum_by_word(
+    gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """The sum of the gradients of each word's windows.
+
+    Args:
+        gradient: *Shape:* (n, d).
+        which: word of each window; each word has one, *Shape:* (n,).
+        sums: room for those of a word, *Shape:* (d,).
+        out: *Shape:* (m or more, d).
+    """
+    ends = np.zeros(len(out) + 1, np.int64)
+    for word in which:
+        ends[word + 1] += 1
+    ends[:] = np.cumsum(ends)
+    windows = np.empty(len(which), np.int64)
+    for window in range(len(which)):
+        windows[ends[which[window]]] = window
+        ends[which[window]] += 1
+    start = 0
+    for word in range(len(out)):
+        sums[:] = 0
+        for position in range(start, ends[word]):
+            values = gradient[windows[position]]
+            for unit in range(len(sums)):
+                sums[unit] += widened(values[unit])
+        start = ends[word]
+        total = out[word]
+        for unit in range(len(sums)):
+            total[unit] = narrowed(sums[unit], total[unit])
 
 
 class LayerWidths(NamedTuple):
@@ -68,10 +250,6 @@ class FeedForward(nn.Module):
         for layer in filter(None, (self.first, self.second)):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
-
-    def start_normalised(self) -> None:
-        """See `rescorer.layers.output_layer.start_normalised`."""
-        start_normalised(self.output)
 
     def hidden(self, windows: Tensor) -> Tensor:
         """The last hidden layer.

@@ -21,8 +21,7 @@ from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import ROWS_STEP, numpy_numbers
-from rescorer.windows.feed_forward import FeedForward
-from rescorer.windows.first_layer import first_layer_tables
+from rescorer.windows.feed_forward import FeedForward, first_layer_tables
 from rescorer.windows.ngrams import first_of_each
 
 # First layers of this many rows stay in the processor's second cache until they are multiplied.

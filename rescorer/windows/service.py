@@ -27,6 +27,12 @@ from rescorer.layers.products import numpy_numbers
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 
+WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
+Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
+NOTHING = np.zeros((1, 0), np.int32)
+# Numbers of the first layer, 64 MB: a tuning comes back to the same sentences in each of its decodings.
+MOST_KEPT = 2**24
+
 
 class Values(Protocol):
     """A function of rows (source place, previous words, word)."""
@@ -114,13 +120,6 @@ def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: An
         for k in range(len(one)):
             total += widened(one[k]) * widened(other[k])
         out[i] = total + bias[words[i]]
-
-
-WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
-Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
-NOTHING = np.zeros((1, 0), np.int32)
-# Numbers of the first layer, 64 MB: a tuning comes back to the same sentences in each of its decodings.
-MOST_KEPT = 2**24
 
 
 class Ways(NamedTuple):

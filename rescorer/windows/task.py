@@ -20,6 +20,12 @@ from rescorer.layers.predicted import Predicted, UpdateLoss, WordSampler, output
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch, with_dropout
 
+# Held-out windows scored at a time, so that memory does not grow with their number.
+HELD_OUT_BATCH = 8192
+# Windows of the training data from which the linear part of log Z is found: seconds of work.
+LOG_Z_WINDOWS = 20_000
+COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
+
 
 class WindowRows(NamedTuple):
     """Windows with the predicted word behind each.
@@ -62,13 +68,6 @@ def mapped_rows(
 
 def _rows(values: ArrayFile[np.int32], width: int) -> NDArray[np.int32]:
     return values.mapped().reshape(-1, width)
-
-
-# Held-out windows scored at a time, so that memory does not grow with their number.
-HELD_OUT_BATCH = 8192
-# Windows of the training data from which the linear part of log Z is found: seconds of work.
-LOG_Z_WINDOWS = 20_000
-COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class WindowTask:
 
     @torch.no_grad()
     def finish(self) -> LogZ | None:
-        """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.log_z_correction`.
+        """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.output_layer`.
 
         Returns:
             Log Z over the held-out windows; None if there are none.

@@ -28,19 +28,21 @@ from rescorer.contract.architectures import Architecture, PhraseValues, Summarie
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.numbered_phrases import distinct_phrases
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.layers.initial_weights import WORD_DEVIATION
+from rescorer.layers.units import WORD_DEVIATION
 from rescorer.tries.contrast import (
     ContrastBatch,
     ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
 )
-from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+
+# Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
+Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,6 @@ class Cptm(nn.Module):
 def similarities(one: Tensor, other: Tensor) -> Tensor:
     """The products of codes, row by row, *Shape:* (n, D) -> (n,)."""
     return (one * other).sum(1)
-
-
-# Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
-Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -192,13 +190,12 @@ class CptmTrainingConfig(ContrastTrainingConfig):
 
 def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
+    return prepare_pairs(data, config, seed, empty_network, _losses, whole_batches=True)
 
-    def new_model(words: PairWords) -> PairModel:
-        network = empty_network(config, words.shortlists)
-        joint = JointVocabulary.of(words.shortlists)
-        return PairModel(network, ContrastLosses(lambda batch: contrast(network, joint, batch)))
 
-    return prepare_pairs(data, config, seed, new_model, whole_batches=True)
+def _losses(network: Cptm, config: CptmTrainingConfig, words: PairWords) -> ContrastLosses:
+    joint = JointVocabulary.of(words.shortlists)
+    return ContrastLosses(lambda batch: contrast(network, joint, batch))
 
 
 def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> ContrastValues:

@@ -19,8 +19,7 @@ import torch
 from results import Result, write_results
 
 from moses_bridge.base.textio import read_lines, write_lines
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.rnnsearch import ARCHITECTURE
 from rescorer.scorers.rnnsearch.network import RnnSearchTrainingConfig

@@ -33,7 +33,7 @@ PROGRAM = """\
 import sys
 from pathlib import Path
 from rescorer.contract.architectures import load
-from rescorer.contract.scorer import Data
+from rescorer.contract.training import Data
 entry = load("encdec")
 prepared = entry.prepare(Data(Path(sys.argv[1])), entry.settings(), 1)
 batch = next(iter(prepared.task.batches(0)))

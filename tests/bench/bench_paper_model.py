@@ -28,7 +28,7 @@ from moses_bridge.base.machine import n_processors
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from rescorer.contract.choices import Device, Precision
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.models.model_directory import save_model
 from rescorer.runs.train import train

@@ -36,7 +36,7 @@ from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.layers.maxout import MAXOUT_PIECES
+from rescorer.layers.compiled_gates import MAXOUT_PIECES
 from rescorer.models.model_directory import load_model
 from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncoderDecoder

@@ -24,8 +24,8 @@ from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import read_nbest
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.scorers.rnnsearch import ARCHITECTURE, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchTrainingConfig

@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 from moses_bridge.base.machine import keep_freed_memory
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import repeatable_sums
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.scorers.nnjm import NnjmTrainingConfig, prepare
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.training.loop_config import LoopConfig

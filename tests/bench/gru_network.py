@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from rescorer.layers.maxout import MAXOUT_PIECES
+from rescorer.layers.compiled_gates import MAXOUT_PIECES
 from rescorer.scorers.encdec.network import EncoderDecoder
 
 LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]

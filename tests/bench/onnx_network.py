@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
-from rescorer.layers.maxout import MAXOUT_PIECES
+from rescorer.layers.compiled_gates import MAXOUT_PIECES
 from rescorer.layers.units import GatedUnit
 from rescorer.scorers.encdec.network import EncoderDecoder
 

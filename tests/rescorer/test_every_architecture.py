@@ -25,9 +25,9 @@ from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.scorer import Scorer, WordScorer
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.layers.units import GatedState
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.models.reading import turned

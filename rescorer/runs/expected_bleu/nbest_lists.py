@@ -1,6 +1,6 @@
 """N-best lists as what an expected BLEU is made of: phrase pairs, the other features' totals, sentence BLEU.
 
-All lists are in a file. Memory has the words, where each list is, and the lists that are asked for.
+All lists are in a file. Memory has the words, the place of each list, and the lists of a batch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rescorer.runs.expected_bleu.hypothesis_blocks import N_HYPOTHESES, N_RUNS, 
 
 # Numbers in front of a run, an even number: its sentence, hypotheses, uses and phrase pairs.
 HEADER = 4
+NUMBERS_AT_ONCE = 2**20
 
 
 class Run(NamedTuple):
@@ -122,9 +123,6 @@ def unpacked(numbers: NDArray[np.int32]) -> Run:
         numbers[pairs:words].reshape(-1, 2),
         numbers[words:],
     )
-
-
-NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)

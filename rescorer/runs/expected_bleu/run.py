@@ -49,6 +49,7 @@ NEVER = -1e9
 
 # From phrase pairs to their values, *Shape:* (n,), with gradients.
 PairValues = Callable[[Batch], Tensor]
+UNIT = "BLEU"
 
 
 class Lists(Protocol):
@@ -186,9 +187,6 @@ class ExpectedBleuTask:
             return None
         parts = even_parts(self.held_out_lists, -(-self.n_held_out // LISTS_AT_ONCE))
         return sum(float(self.loss(part)[0]) for part in parts) / self.n_held_out
-
-
-UNIT = "BLEU"
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.object_reference import imported_when_called
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.layers.compiled_gates import compile_gates, sum_of_rows
-from rescorer.layers.maxout import maxout_of_sum
+from rescorer.layers.compiled_gates import compile_gates, maxout_of_sum, sum_of_rows
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers, narrow_product, narrow_rows, with_same_weights
 from rescorer.scorers.encdec.network import (

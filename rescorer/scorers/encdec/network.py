@@ -22,11 +22,10 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.layers.maxout import MAXOUT_PIECES, maxout
+from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
-from rescorer.layers.units import UnitName, new_unit
+from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.loop_config import RecipeName
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
@@ -134,10 +133,6 @@ class EncoderDecoder(nn.Module):
         draw_weights(self, draw)
         self.encoder.reset_bias()
         self.decoder.reset_bias()
-
-    def start_normalised(self) -> None:
-        """See `rescorer.layers.output_layer.start_normalised`."""
-        start_normalised(self.output)
 
     def source_inputs(self, words: Tensor) -> Tensor:
         """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, any)."""
@@ -266,7 +261,7 @@ def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> Encoder
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     return network
 
 

@@ -18,11 +18,10 @@ from rescorer.contract.architectures import Architecture
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
-from rescorer.layers.output_layer import output_layer
+from rescorer.layers.output_layer import output_layer, start_normalised
 from rescorer.scorers.nnjm.network import (
     Nnjm,
     NnjmConfig,
@@ -62,7 +61,7 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     )
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     held_out = held_out_mask(len(text.targets), config.n_held_out, seed)
     lines = zip(text.sources, text.targets, text.links or (), strict=True)
     rows = mapped_rows(_filled(lines, shortlists, config.model, data.links or "links"), held_out)

@@ -29,6 +29,9 @@ from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_r
 from rescorer.windows.scoring import FilledWindows
 
 FAR = np.iinfo(np.int64).max // 4
+# Places of words have nine digits at most: more would not fit the numbers of compiled code.
+WELL_FORMED = re.compile(rb"\s*(\d{1,9}-\d{1,9}(\s+\d{1,9}-\d{1,9})*\s*)?")
+OTHER_TEXT = "Are these the links of this text?"
 
 
 class PairLinks(NamedTuple):
@@ -138,11 +141,6 @@ class Nnjm(FeedForward):
         window_words = config.history_words + config.source_words
         super().__init__(n_input_words, window_words, widths, n_words)
         self.config = config
-
-
-# Places of words have nine digits at most: more would not fit the numbers of compiled code.
-WELL_FORMED = re.compile(rb"\s*(\d{1,9}-\d{1,9}(\s+\d{1,9}-\d{1,9})*\s*)?")
-OTHER_TEXT = "Are these the links of this text?"
 
 
 def n_input_words(shortlists: Shortlists) -> int:

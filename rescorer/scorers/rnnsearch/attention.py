@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit
-from rescorer.layers.float_bits import exp
+from rescorer.layers.float_bits import exp, tanh
 
 # On a GPU this many numbers of states x places x width at a time: half a gigabyte.
 DEVICE_NUMBERS_AT_ONCE = 2**27
@@ -227,14 +226,6 @@ class _Attention(torch.autograd.Function):
         return by_query, by_energy, *[None] * 7
 
 
-@expanded
-def _tanh(x: Any) -> Any:
-    """Hyperbolic tangent to 2e-7, in operations that vectorise."""
-    power = exp(np.float32(-2.0) * abs(x))
-    size = (np.float32(1.0) - power) / (np.float32(1.0) + power)
-    return size if x >= np.float32(0.0) else -size
-
-
 @njit(nogil=True, fastmath=True, error_model="numpy")
 def _contexts(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, context: Any,
@@ -247,7 +238,7 @@ def _contexts(
         for j in range(lens[row]):
             total = np.float32(0.0)
             for k in range(len(energy)):
-                total += energy[k] * _tanh(query[row, k] + keys[first + j, k])
+                total += energy[k] * tanh(query[row, k] + keys[first + j, k])
             weights[offset + j] = total
             highest = max(highest, total)
         sum_of_all = np.float32(0.0)
@@ -283,7 +274,7 @@ def _add_gradients(
         for j in range(lens[row]):
             by_logit = weights[offset + j] * (by_weights[j] - mean)
             for k in range(len(energy)):
-                value = _tanh(query[row, k] + keys[first + j, k])
+                value = tanh(query[row, k] + keys[first + j, k])
                 by_energy[k] += by_logit * value
                 inner = by_logit * energy[k] * (np.float32(1.0) - value * value)
                 by_query[row, k] += inner

@@ -24,6 +24,8 @@ from rescorer.scorers.rnnsearch.attention import (
 )
 from rescorer.tries.recurrent import to_device
 
+ContextName = Literal["attention", "last-state"]
+
 
 class Packing(NamedTuple):
     """In which order the places of sources are read, step by step.
@@ -94,9 +96,6 @@ def _read(unit: GatedUnit, vectors: Tensor, order: NDArray[np.int64], sizes: lis
         state = unit.step(unit.carry(still), part)
         states.append(state.hidden)
     return torch.cat(states).index_select(0, to_device(np.argsort(order), vectors))
-
-
-ContextName = Literal["attention", "last-state"]
 
 
 class Readings(NamedTuple):

@@ -24,11 +24,10 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.layers.maxout import MAXOUT_PIECES, maxout
+from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
-from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
+from rescorer.layers.units import GatedCarried, GatedState, GatedUnit, draw_weights, scale_by_fan_in
 from rescorer.scorers.rnnsearch.attention import Places
 from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Encoder, Readings
 from rescorer.training.loop_config import RecipeName
@@ -183,10 +182,6 @@ class RnnSearch(nn.Module):
 
         draw_weights(self, draw)
 
-    def start_normalised(self) -> None:
-        """See `rescorer.layers.output_layer.start_normalised`."""
-        start_normalised(self.output)
-
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> ReadSources:
         """See `Recurrent.read`."""
         n_places = lens + 1
@@ -255,7 +250,7 @@ def new_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnS
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     return network
 
 

@@ -19,9 +19,8 @@ from moses_bridge.base.json_files import check_plain_file, open_record_of, read_
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath
 from moses_bridge.compiled.lexicon import Lexicon
-from rescorer.training.pairs.distinct_pairs import N_PARTS, PairColumns, distinct_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice, spill_rows
-from rescorer.training.pairs.record_spill import RecordSpill
+from rescorer.training.pairs.record_spill import N_PARTS, PairColumns, RecordSpill, distinct_pairs
 from rescorer.training.word_counts import WordCounts, WordList
 
 HEADER_NAME = "pairs.json"

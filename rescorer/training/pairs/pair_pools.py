@@ -1,4 +1,4 @@
-"""The door of this room: the pairs of a phrase table in pools, as many as are in memory at a time.
+"""Public entry: phrase pairs in pools that fit in memory.
 
 A part of the stored pairs has the sources of some hashes, and a pool is a run of parts: a sample of the sources
 of the whole table. So batches drawn from one pool after another are drawn from all over the table, and the disk
@@ -16,11 +16,11 @@ from moses_bridge.base.textio import StrPath
 from moses_bridge.compiled.kept_code import njit
 from rescorer.contract.choices import Weighting
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_files import PairFiles
 from rescorer.training.pairs.phrase_pairs import PairChoice, weights_of
+from rescorer.training.pairs.record_spill import PairColumns
 from rescorer.training.word_counts import WordCounts
 
 

@@ -1,21 +1,235 @@
-"""Records of table rows on disk, in parts by the hash of their sources."""
+"""Records of table rows on disk, in parts by the hash of their sources, and the distinct pairs of a part."""
 
 from __future__ import annotations
 
 import os
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.training.pairs.distinct_pairs import N_PARTS, partition
-from rescorer.training.pairs.row_records import N_NUMBERS, N_SEEN
+from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, slot_of
+from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.kept_code import njit
+from rescorer.training.pairs.row_records import (
+    HEADER,
+    N_NUMBERS,
+    N_SEEN,
+    hash_words,
+    joint_count_of,
+    source_words,
+    target_words,
+)
 
+# The highest bits of a source's hash name its part; the lowest ones its slot in the table of a part.
+PART_BITS = 8
+N_PARTS = 2**PART_BITS
 # Numbers of a run, 4 bytes each: some two million rows are put in order at a time.
 RUN_NUMBERS = 2**24
 NUMBER_BYTES = 4
 # Row numbers of a run must go into 32 bits, also where nearly all rows are left out.
 MOST_ROWS = 2**31
+
+
+class PairColumns(NamedTuple):
+    """Distinct phrase pairs, grouped by source, as numbers of words.
+
+    Attributes:
+        first_rows: the first row of each source in the table, from 0, *Shape:* (n_sources,).
+        source_lens: words in each, *Shape:* (n_sources,).
+        source_words: one source after another, *Shape:* (n_source_words,).
+        n_targets: pairs of each source, *Shape:* (n_sources,).
+        target_lens: words in each, source by source, *Shape:* (n_pairs,).
+        target_words: one target after another, *Shape:* (n_target_words,).
+        counts: the joint count of each pair, *Shape:* (n_pairs,).
+    """
+
+    first_rows: NDArray[np.int64]
+    source_lens: NDArray[np.uint16]
+    source_words: NDArray[np.uint32]
+    n_targets: NDArray[np.uint32]
+    target_lens: NDArray[np.uint16]
+    target_words: NDArray[np.uint32]
+    counts: NDArray[np.float64]
+
+
+@njit(nogil=True)
+def partition(
+    records: NDArray[np.uint32], n_numbers: int, out: NDArray[np.uint32]
+) -> NDArray[np.int64]:
+    """Records part by part, each part in the order of arrival.
+
+    Args:
+        records: *Shape:* (at least n_numbers,).
+        n_numbers: how many are in use.
+        out: gets the records, *Shape:* (at least n_numbers,).
+
+    Returns:
+        Where each part begins in `out`, and where the last one ends, *Shape:* (N_PARTS + 1,).
+    """
+    bounds = np.zeros(N_PARTS + 1, np.int64)
+    record = 0
+    while record < n_numbers:
+        bounds[_part_of(records, record) + 1] += _length(records, record)
+        record += _length(records, record)
+    bounds = np.cumsum(bounds)
+    places = bounds.copy()
+    record = 0
+    while record < n_numbers:
+        part, length = _part_of(records, record), _length(records, record)
+        for number in range(length):
+            out[places[part] + number] = records[record + number]
+        places[part] += length
+        record += length
+    return bounds
+
+
+@njit(nogil=True)
+def distinct_pairs(
+    records: NDArray[np.uint32], run_ends: NDArray[np.int64], run_rows: NDArray[np.int64]
+) -> PairColumns:
+    """The distinct pairs of records: sources, and targets of a source, in the order of the table.
+
+    A repeated pair has its last count.
+
+    Args:
+        records: all with one source are among them, in the order of the table.
+        run_ends: where each run of records ends, *Shape:* (n_runs,).
+        run_rows: what is added to the row numbers of each run, *Shape:* (n_runs,).
+    """
+    n_records = _n_records(records)
+    source_slots = np.full(compiled_n_slots(n_records), FREE, np.int32)
+    pair_slots = np.full(compiled_n_slots(n_records), FREE, np.int32)
+    sources, first_rows = np.empty(n_records, np.int64), np.empty(n_records, np.int64)
+    pairs, groups = np.empty(n_records, np.int64), np.empty(n_records, np.int32)
+    counts = np.empty(n_records, np.float64)
+    n_sources = n_pairs = record = run = 0
+    while record < len(records):
+        while record >= run_ends[run]:
+            run += 1
+        slot = _source_slot(source_slots, sources, records, record)
+        if source_slots[slot] == FREE:
+            source_slots[slot] = n_sources
+            sources[n_sources] = record
+            first_rows[n_sources] = run_rows[run] + records[record]
+            n_sources += 1
+        group = source_slots[slot]
+        slot = _pair_slot(pair_slots, pairs, groups, records, record, group)
+        if pair_slots[slot] == FREE:
+            pair_slots[slot] = n_pairs
+            pairs[n_pairs], groups[n_pairs] = record, group
+            n_pairs += 1
+        counts[pair_slots[slot]] = joint_count_of(records, record)
+        record += _length(records, record)
+    order, n_targets = _grouped(groups[:n_pairs], n_sources)
+    source_lens, all_source_words = _sides(records, sources[:n_sources], True)
+    target_lens, all_target_words = _sides(records, pairs[order], False)
+    return PairColumns(
+        first_rows=first_rows[:n_sources],
+        source_lens=source_lens,
+        source_words=all_source_words,
+        n_targets=n_targets,
+        target_lens=target_lens,
+        target_words=all_target_words,
+        counts=counts[order],
+    )
+
+
+@inner
+def _length(records: Any, record: int) -> int:
+    return int(HEADER + source_words(records, record) + target_words(records, record))
+
+
+@inner
+def _part_of(records: Any, record: int) -> int:
+    code = hash_words(records, record + HEADER, source_words(records, record))
+    return int(np.int64(code >> np.uint64(64 - PART_BITS)))
+
+
+@inner
+def _n_records(records: Any) -> int:
+    n_records = record = 0
+    while record < len(records):
+        record += _length(records, record)
+        n_records += 1
+    return n_records
+
+
+@inner
+def _source_slot(slots: Any, sources: Any, records: Any, record: int) -> int:
+    """The slot of the source of a record, or the free one where it belongs."""
+    n_words = source_words(records, record)
+    slot = slot_of(hash_words(records, record + HEADER, n_words), len(slots))
+    while slots[slot] != FREE:
+        other = sources[slots[slot]]
+        if source_words(records, other) == n_words and _same(
+            records, record + HEADER, other + HEADER, n_words
+        ):
+            return int(slot)
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slot)
+
+
+@inner
+def _pair_slot(slots: Any, pairs: Any, groups: Any, records: Any, record: int, group: int) -> int:
+    """The slot of the pair of a record, or the free one where it belongs."""
+    n_words = target_words(records, record)
+    first = record + HEADER + source_words(records, record)
+    slot = slot_of(hash_next(hash_words(records, first, n_words), group), len(slots))
+    while slots[slot] != FREE:
+        pair = slots[slot]
+        other = pairs[pair]
+        if (
+            groups[pair] == group
+            and target_words(records, other) == n_words
+            and _same(records, first, other + HEADER + source_words(records, other), n_words)
+        ):
+            return int(slot)
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slot)
+
+
+@inner
+def _same(records: Any, first: int, second: int, n_words: int) -> bool:
+    for word in range(n_words):  # noqa: SIM110 (slow when compiled)
+        if records[first + word] != records[second + word]:
+            return False
+    return True
+
+
+@inner_maker
+def _grouped(groups: Any, n_groups: int) -> Any:
+    """The pairs group by group, otherwise as they came, and how many each group has."""
+    sizes = np.zeros(n_groups, np.uint32)
+    for group in groups:
+        sizes[group] += 1
+    places = np.cumsum(sizes.astype(np.int64)) - sizes
+    order = np.empty(len(groups), np.int64)
+    for pair in range(len(groups)):
+        order[places[groups[pair]]] = pair
+        places[groups[pair]] += 1
+    return order, sizes
+
+
+@inner_maker
+def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
+    """Lengths and words of one side of some records."""
+    lens = np.empty(len(chosen), np.uint16)
+    n_words = 0
+    for row in range(len(chosen)):
+        record = chosen[row]
+        lens[row] = source_words(records, record) if is_source else target_words(records, record)
+        n_words += lens[row]
+    words = np.empty(n_words, np.uint32)
+    at = 0
+    for row in range(len(chosen)):
+        first = chosen[row] + HEADER
+        if not is_source:
+            first += source_words(records, chosen[row])
+        for word in range(lens[row]):
+            words[at] = records[first + word]
+            at += 1
+    return lens, words
 
 
 class _Run(NamedTuple):

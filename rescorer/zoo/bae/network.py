@@ -24,15 +24,17 @@ from torch.nn.functional import embedding_bag, softplus
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.initial_weights import WORD_DEVIATION
 from rescorer.layers.output_layer import start_normalised
+from rescorer.layers.units import WORD_DEVIATION
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 from rescorer.tries.settings import Batching, PairTrainingConfig
+
+# Bags whose V sigmoids are in memory at a time where nothing is learned.
+BAGS_AT_ONCE = 512
 
 
 class Bags(NamedTuple):
@@ -67,10 +69,6 @@ def bags_of(ids: NDArray[np.int32], lens: NDArray[np.int64], merged: int = 1) ->
     n_words = int(ids.max(initial=0)) + 1
     keys = np.unique(numbers * n_words + ids[inside])
     return Bags(keys % n_words, keys // n_words, -(-len(ids) // merged))
-
-
-# Bags whose V sigmoids are in memory at a time where nothing is learned.
-BAGS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -201,12 +199,12 @@ class BaeTrainingConfig(PairTrainingConfig):
 
 def prepare(data: Data, config: BaeTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
+    is_whole = config.needs_whole_batches
+    return prepare_pairs(data, config, seed, empty_network, _losses, is_whole)
 
-    def new_model(words: PairWords) -> PairModel:
-        network = empty_network(config, words.shortlists)
-        return PairModel(network, BaeLosses(network, config))
 
-    return prepare_pairs(data, config, seed, new_model, config.needs_whole_batches)
+def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> BaeLosses:
+    return BaeLosses(network, config)
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,14 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.initial_weights import scale_by_fan_in
 from rescorer.layers.predicted import Predicted, output_loss
+from rescorer.layers.units import scale_by_fan_in
 from rescorer.training.loop_config import RecipeName
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 from rescorer.tries.settings import Batching, PairTrainingConfig
 
 # Initial weights of the paper's recipe: those of the authors' program, cslm-toolkit.
@@ -266,12 +265,11 @@ class CstmTrainingConfig(PairTrainingConfig):
 
 def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
+    return prepare_pairs(data, config, seed, new_network, _losses)
 
-    def new_model(words: PairWords) -> PairModel:
-        network = new_network(config, words.shortlists)
-        return PairModel(network, CstmLosses(network, config.loop.product_dtype))
 
-    return prepare_pairs(data, config, seed, new_model)
+def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> CstmLosses:
+    return CstmLosses(network, config.loop.product_dtype)
 
 
 def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:

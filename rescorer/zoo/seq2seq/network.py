@@ -19,13 +19,15 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.initial_weights import scale_by_fan_in
 from rescorer.layers.output_layer import start_normalised
-from rescorer.layers.units import LstmCarried, LstmState, LstmUnit
+from rescorer.layers.units import LstmCarried, LstmState, LstmUnit, scale_by_fan_in
 from rescorer.training.loop_config import RecipeName
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device, word_vectors
 from rescorer.tries.settings import SentenceTrainingConfig
+
+# Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
+INITIAL_LIMIT = 0.08
 
 
 class LstmStack(nn.Module):
@@ -100,10 +102,6 @@ class LstmStack(nn.Module):
         return LstmState(*(torch.cat(parts, dim=1) for parts in zip(*states, strict=True)))
 
 
-# Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
-INITIAL_LIMIT = 0.08
-
-
 @dataclass(frozen=True)
 class Seq2SeqConfig:
     """Sizes of a deep LSTM encoder-decoder; the paper's are 4, 1000 and 1000.
@@ -172,10 +170,6 @@ class Seq2Seq(nn.Module):
             self.encoder.reset_bias()
             self.decoder.reset_bias()
 
-    def start_normalised(self) -> None:
-        """See `rescorer.layers.output_layer.start_normalised`."""
-        start_normalised(self.output)
-
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> LstmState:
         """See `Recurrent.read`; equal beginnings, in the order of reading, are computed once."""
         if self.config.source_order == "reversed":
@@ -239,7 +233,7 @@ def new_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Se
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_LIMITS[config.loop.recipe])
     if config.self_normalisation:
-        network.start_normalised()
+        start_normalised(network.output)
     return network
 
 

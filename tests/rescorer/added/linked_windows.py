@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from rescorer.contract.architectures import Architecture
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.output_layer import output_layer
 from rescorer.training.seeded_batch import digest, held_out_mask

@@ -8,8 +8,14 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from rescorer.layers.compiled_gates import CompiledGatedUnit, compile_gates, sum_of_rows
-from rescorer.layers.products import narrow_layers
+from rescorer.layers.compiled_gates import (
+    CompiledGatedUnit,
+    compile_gates,
+    maxout,
+    maxout_of_sum,
+    sum_of_rows,
+)
+from rescorer.layers.products import narrow_layers, narrow_rows
 from rescorer.layers.units import GatedState, GatedUnit, LstmUnit
 
 
@@ -75,3 +81,30 @@ def test_sums_of_rows(n: int) -> None:
     chosen, of_other = torch.tensor([0, -1, 2, 1])[:n], torch.tensor([1, 0, 1, 0])[:n]
     expected = [[30.0, 41.0], [14.0, 25.0], [34.0, 45.0], [12.0, 23.0]][:n]
     assert sum_of_rows(table, chosen, other, of_other).tolist() == expected
+
+
+def test_the_maximum_of_neighbours() -> None:
+    assert maxout(torch.tensor([[1.0, 3.0, -2.0, -5.0]])).tolist() == [[3.0, -2.0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_odd_width_is_refused(dtype: torch.dtype) -> None:
+    with pytest.raises(RuntimeError):
+        maxout(torch.zeros(2, 3, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("n_rows", [0, 1, 64, 65])
+def test_of_a_sum(dtype: torch.dtype, n_rows: int) -> None:
+    products, addends = torch.randn(n_rows, 10), torch.randn(n_rows, 10)
+    products = narrow_rows(products, dtype)
+    pairs = (products[:n_rows].double() + addends.double()).reshape(n_rows, 5, 2)
+    found = maxout_of_sum(products, addends)
+    assert found.shape == (len(products), 5) and not found[n_rows:].any()
+    expected = pairs.max(dim=2).values.float().to(dtype)
+    torch.testing.assert_close(found[:n_rows], expected, rtol=8e-3, atol=1e-6)
+
+
+def test_of_a_sum_of_an_odd_width_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        maxout_of_sum(torch.zeros(2, 3), torch.zeros(2, 3))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.cli import main
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.models.model_description import CARD, write_model_card
 from rescorer.models.model_directory import fingerprint, load_model
 from rescorer.runs.train import train

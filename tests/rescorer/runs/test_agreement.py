@@ -13,7 +13,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.agreement import agreement, sampled_rows, table_agreement

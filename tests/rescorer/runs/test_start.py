@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import Start, train
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig

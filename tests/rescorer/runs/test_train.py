@@ -16,8 +16,8 @@ import torch
 from pytest import MonkeyPatch
 
 from moses_bridge.base.errors import ConfigError, InputError
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE
+from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs import train as run
 from rescorer.runs.train import train
@@ -25,7 +25,7 @@ from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.loop_config import LoopConfig
-from rescorer.tries.phrase_pairs import PairTask
+from rescorer.tries.task import TrieTask
 from rescorer.windows.task import WindowTask
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -83,7 +83,7 @@ class Stop(Exception):
     """Somebody pulls the plug."""
 
 
-def stop_after(n_updates: int, task: type[PairTask] | type[WindowTask], patch: MonkeyPatch) -> None:
+def stop_after(n_updates: int, task: type[TrieTask] | type[WindowTask], patch: MonkeyPatch) -> None:
     """Let the loss of a later update fail."""
     calls = iter(range(n_updates))
     original = task.loss
@@ -146,7 +146,7 @@ def test_an_interrupted_training_continues_exactly(
     config = with_loop(SMALL, checkpoint_minutes=0.0, recipe=recipe)
     table = write_table(tmp_path)
     directory, whole = whole_training(recipe)
-    stop_after(n_updates, PairTask, monkeypatch)
+    stop_after(n_updates, TrieTask, monkeypatch)
     save_every(saved, monkeypatch)
     with pytest.raises(Stop):
         train_encdec(table, tmp_path / "part", config)
@@ -378,7 +378,7 @@ def test_an_interrupted_training_does_not_continue_with_other_texts(
     data = Data(write_table(tmp_path), texts=texts)
     config = with_loop(SMALL, checkpoint_minutes=0.0)
     with monkeypatch.context() as patch:
-        stop_after(7, PairTask, patch)
+        stop_after(7, TrieTask, patch)
         with pytest.raises(Stop):
             train("encdec", data, tmp_path / "model", config)
     texts[1].write_text("t2 t1\n")

@@ -12,8 +12,8 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.train import train

@@ -16,9 +16,10 @@ from scipy.special import expit, log_softmax
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute, Precision
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import UnitName
 from rescorer.scorers.rnn_lm import (
     RnnLm,
@@ -107,7 +108,7 @@ def test_initial_weights() -> None:
     assert network.unit.input.bias.view(4, 64)[1].tolist() == [1.0] * 64
     for block in network.unit.recurrent.weight.detach().split(64):  # type: ignore[attr-defined]
         torch.testing.assert_close(block @ block.T, torch.eye(64), atol=1e-5, rtol=0)
-    network.start_normalised()
+    start_normalised(network.output)
     assert network.output.bias.double().exp().sum().item() == pytest.approx(1, rel=1e-6)
 
 

@@ -11,9 +11,9 @@ import torch
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.scorer import WordScorer
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import scorer_of_model
 from rescorer.runs.train import train

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from moses_bridge.base.errors import ConfigError, UserError
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
@@ -275,7 +275,7 @@ def test_one_alone_talks_to_nobody() -> None:
     assert (ALONE.sum(2.5), ALONE.first(3.5), ALONE.is_first) == (2.5, 3.5, True)
     assert ALONE.together(lambda: 7, first_alone=True) == 7
     ALONE.agree("anything", "a value")
-    with pytest.raises(ConfigError, match="broken"), ALONE.one_voice():
+    with pytest.raises(ConfigError, match="broken"), ALONE.only_first_reports_errors():
         raise ConfigError("broken")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.training import text as module
 from rescorer.training import text as text_module

@@ -11,7 +11,7 @@ from torch import nn
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.choices import PairReading
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.runs.train import train
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
@@ -19,13 +19,12 @@ from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import (
-    PairModel,
     PairWords,
     PhrasePairs,
     prepare_pairs,
     prepare_recurrent,
 )
-from rescorer.tries.task import TrieTask
+from rescorer.tries.task import RecurrentLosses, TrieTask
 from tests.rescorer.tries.conftest import Pools, losses_of, task_of
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -173,11 +172,11 @@ def test_shares_are_those_of_target_words(
     config = EncDecTrainingConfig(n_held_out=0, reading=reading)
     asked: list[PairWords] = []
 
-    def new_model(words: PairWords) -> PairModel:
+    def new_losses(_: object, config: EncDecTrainingConfig, words: PairWords) -> RecurrentLosses:
         asked.append(words)
-        return PairModel(make_network(), losses_of(make_network(), config))
+        return losses_of(make_network(), config)
 
-    prepare_pairs(Data(tmp_path / "table"), config, 1, new_model)
+    prepare_pairs(Data(tmp_path / "table"), config, 1, lambda *_: make_network(), new_losses)
     (words,) = asked
     assert words.target_shares.tolist() == [count / sum(counts) for count in counts]
     assert words.words_per_pair == sum(counts) / 2

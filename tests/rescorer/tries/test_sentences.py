@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.data import Data
-from rescorer.contract.training import Prepared
+from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.training.loop_config import LoopConfig

@@ -13,8 +13,8 @@ import torch
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
 from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

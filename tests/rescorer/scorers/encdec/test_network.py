@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.output_layer import start_normalised
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 
 D, R, M, N_SOURCE, N_TARGET = 13, 7, 5, 19, 23
@@ -206,7 +207,7 @@ def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
 def test_a_denominator_of_one_at_the_start() -> None:
     """exp of the bias summed over all words is 1."""
     network = EncoderDecoder(EncDecConfig(D, R, M), N_SOURCE, N_TARGET)
-    network.start_normalised()
+    start_normalised(network.output)
     assert network.output.bias.double().exp().sum().item() == pytest.approx(1, rel=1e-6)
 
 

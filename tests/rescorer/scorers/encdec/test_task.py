@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec import ARCHITECTURE
 from rescorer.scorers.encdec.network import (

@@ -11,7 +11,7 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.train import train
 from rescorer.scorers.rnnsearch import ARCHITECTURE

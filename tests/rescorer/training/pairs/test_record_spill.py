@@ -13,9 +13,8 @@ import pytest
 from moses_bridge.base.errors import InputError
 from moses_bridge.compiled.lexicon import Lexicon
 from rescorer.training.pairs import record_spill
-from rescorer.training.pairs.distinct_pairs import N_PARTS, distinct_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice, spill_rows
-from rescorer.training.pairs.record_spill import RecordSpill
+from rescorer.training.pairs.record_spill import N_PARTS, RecordSpill, distinct_pairs
 from rescorer.training.pairs.row_records import HEADER
 
 Record = tuple[int, list[int], list[int], float]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.data import Data
+from rescorer.contract.training import Data
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch

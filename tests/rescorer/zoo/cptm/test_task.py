@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Data
 from rescorer.runs.train import train
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
