@@ -57,7 +57,7 @@ def hash_bytes(data: Any, start: int, end: int) -> Any:
     """A hash of data[start:end]."""
     code = FNV_START
     for i in range(start, end):
-        code = (code ^ np.uint64(data[i])) * FNV_PRIME
+        code = (code ^ np.uint64(data[np.uintp(i)])) * FNV_PRIME
     return code
 
 
@@ -86,7 +86,7 @@ def find_key(keys: Any, key: int) -> int:
         key: the number.
     """
     slot = slot_of(hash_number(key), len(keys))
-    while keys[slot] != key and keys[slot] != FREE:
+    while keys[np.uintp(slot)] != key and keys[np.uintp(slot)] != FREE:
         slot = next_slot(slot, len(keys))
     return int(slot)
 

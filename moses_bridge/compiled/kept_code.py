@@ -75,22 +75,25 @@ def njit_by_numbers(**options: Any) -> Callable[[Function], Function]:
 
 
 class _Lists(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Lists what has been kept: numba keeps code after it reports the end of the compilation."""
+    """Lists what is kept: after it has been compiled, and before the lock of the compiler is released."""
 
     def __init__(self) -> None:
         self._folders: set[Path] = set()
+        for kind in (COMPILATION, "numba:compiler_lock"):
+            event.register(kind, self)
 
     def on_start(self, event: Any) -> None:
-        """Another function is about to be compiled."""
-        for folder in self._folders:
-            add_to_list(folder)
-        self._folders.clear()
+        """Nothing is kept yet."""
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled, and is kept next."""
-        folder = event.data["dispatcher"].stats.cache_path
-        if folder is not None:
-            self._folders.add(Path(folder))
+        """A function has been compiled, or the lock released."""
+        if event.kind == COMPILATION:
+            folder = event.data["dispatcher"].stats.cache_path
+            if folder is not None:
+                self._folders.add(Path(folder))
+        else:
+            while self._folders:
+                add_to_list(self._folders.pop())
 
 
-event.register(COMPILATION, _Lists())
+_Lists()

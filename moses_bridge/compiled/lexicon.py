@@ -101,12 +101,13 @@ def find_slot(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     """
     mask, length = len(tables.slots) - 1, end - start
     slot = slot_of(hash_bytes(data, start, end), len(tables.slots))
-    while tables.slots[slot] != FREE:
-        word = tables.slots[slot]
+    while tables.slots[np.uintp(slot)] != FREE:
+        word = np.uintp(tables.slots[np.uintp(slot)])
         if tables.ends[word] - tables.starts[word] == length:
             n_same = 0
             while n_same < length and (
-                tables.text[tables.starts[word] + n_same] == data[start + n_same]
+                tables.text[np.uintp(tables.starts[word] + n_same)]
+                == data[np.uintp(start + n_same)]
             ):
                 n_same += 1
             if n_same == length:
@@ -129,7 +130,7 @@ def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
         return int(tables.slots[slot])
     word, first = tables.sizes[0], tables.sizes[1]
     for i in range(end - start):
-        tables.text[first + i] = data[start + i]
+        tables.text[np.uintp(first + i)] = data[np.uintp(start + i)]
     tables.starts[word], tables.ends[word] = first, first + end - start
     tables.slots[slot] = word
     tables.sizes[0] += 1

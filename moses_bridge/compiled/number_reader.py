@@ -42,20 +42,20 @@ class Decimal(NamedTuple):
 def read_number(text: Any, start: int, end: int) -> Decimal:
     """The number that begins at `start`, as far as it goes: sign, digits, point, digits, exponent."""
     at = start
-    is_negative = at < end and text[at] == MINUS
-    if is_negative or (at < end and text[at] == PLUS):
+    is_negative = at < end and text[np.uintp(at)] == MINUS
+    if is_negative or (at < end and text[np.uintp(at)] == PLUS):
         at += 1
     first = at
     at, mantissa, n_dropped = _read_digits(text, at, end, 0, 0)
     n_digits, exponent = at - first, 0
-    if at < end and text[at] == POINT:
+    if at < end and text[np.uintp(at)] == POINT:
         first = at + 1
         at, mantissa, n_dropped = _read_digits(text, first, end, mantissa, n_dropped)
         n_digits += at - first
         exponent = first - at
     if n_digits == 0:
         return Decimal(NO_NUMBER, is_negative, 0, 0, 0)
-    if at < end and (text[at] == SMALL_E or text[at] == LARGE_E):
+    if at < end and (text[np.uintp(at)] == SMALL_E or text[np.uintp(at)] == LARGE_E):
         at, power = _read_exponent(text, at + 1, end)
         exponent += power
     return Decimal(at, is_negative, mantissa, exponent + n_dropped, n_dropped)
@@ -95,9 +95,9 @@ def _read_digits(
     text: Any, at: int, end: int, mantissa: int, n_dropped: int
 ) -> tuple[int, int, int]:
     """The end of the digits beginning here, the mantissa they continue, and the number of digits dropped."""
-    while at < end and ZERO <= text[at] <= NINE:
+    while at < end and ZERO <= text[np.uintp(at)] <= NINE:
         if mantissa < FULL_MANTISSA:
-            mantissa = 10 * mantissa + digit(text[at])
+            mantissa = 10 * mantissa + digit(text[np.uintp(at)])
         else:
             n_dropped += 1
         at += 1
@@ -113,12 +113,12 @@ def digit(byte: Any) -> Any:
 @inner
 def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
     """The end of the exponent beginning behind "e" (NO_NUMBER if it has no digits), and its value."""
-    is_negative = at < end and text[at] == MINUS
-    if is_negative or (at < end and text[at] == PLUS):
+    is_negative = at < end and text[np.uintp(at)] == MINUS
+    if is_negative or (at < end and text[np.uintp(at)] == PLUS):
         at += 1
     first, power = at, 0
-    while at < end and ZERO <= text[at] <= NINE:
-        power = min(MAX_EXPONENT, 10 * power + digit(text[at]))
+    while at < end and ZERO <= text[np.uintp(at)] <= NINE:
+        power = min(MAX_EXPONENT, 10 * power + digit(text[np.uintp(at)]))
         at += 1
     if at == first:
         return NO_NUMBER, 0

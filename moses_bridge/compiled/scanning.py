@@ -1,8 +1,14 @@
-"""Where lines and words end in a text read by compiled code."""
+"""Where lines and words end in a text read by compiled code.
+
+Places are turned into unsigned numbers as they become indices, here and in other innermost loops: numba asks
+of a signed one whether it is negative, and counts from the end then.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE, TAB
 from moses_bridge.compiled.inner import inner
@@ -11,7 +17,7 @@ from moses_bridge.compiled.inner import inner
 @inner
 def line_end(data: Any, position: int) -> int:
     """Where the line ends, before its "\\n", which must be there."""
-    while data[position] != NEWLINE:
+    while data[np.uintp(position)] != NEWLINE:
         position += 1
     return position
 
@@ -19,10 +25,10 @@ def line_end(data: Any, position: int) -> int:
 @inner
 def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
     """Start and end of the next token, separated by blanks or tabs; equal if there is none."""
-    while position < end and (data[position] == BLANK or data[position] == TAB):
+    while position < end and (data[np.uintp(position)] == BLANK or data[np.uintp(position)] == TAB):
         position += 1
     start = position
-    while position < end and data[position] != BLANK and data[position] != TAB:
+    while position < end and data[np.uintp(position)] != BLANK and data[np.uintp(position)] != TAB:
         position += 1
     return start, position
 
@@ -31,6 +37,6 @@ def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
 def same_bytes(data: Any, first: int, others: Any, second: int, length: int) -> bool:
     """Whether data[first:first + length] and others[second:second + length] are equal."""
     for i in range(length):  # noqa: SIM110 (slow when compiled)
-        if data[first + i] != others[second + i]:
+        if data[np.uintp(first + i)] != others[np.uintp(second + i)]:
             return False
     return True

@@ -108,11 +108,11 @@ def column_end(text: Any, position: int, end: int) -> int:
     Moore 1977).
     """
     while position + 2 < end:
-        if text[position + 2] != BAR_BYTE:
+        if text[np.uintp(position + 2)] != BAR_BYTE:
             position += 3
-        elif text[position + 1] != BAR_BYTE:
+        elif text[np.uintp(position + 1)] != BAR_BYTE:
             position += 2
-        elif text[position] != BAR_BYTE:
+        elif text[np.uintp(position)] != BAR_BYTE:
             position += 1
         else:
             return position
@@ -172,6 +172,6 @@ def _copy(
     text: NDArray[np.uint8], start: int, end: int, result: NDArray[np.uint8], n_written: int
 ) -> int:
     for at in range(start, end):
-        result[n_written] = text[at]
+        result[n_written] = text[np.uintp(at)]
         n_written += 1
     return n_written

@@ -111,7 +111,7 @@ def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
     return highest
 
 
-@njit(nogil=True)
+@inner
 def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
     """Sort points by slope, those of equal slope in their order; by insertion, as most moves are short."""
     for place in range(1, n_points):

@@ -339,6 +339,6 @@ def _keep(data: Any, first: int, last: int, row: int, starts: Any, texts: Any) -
     """Put data[first:last] behind the texts of the rows before."""
     place = starts[row]
     for i in range(first, last):
-        texts[place] = data[i]
+        texts[np.uintp(place)] = data[np.uintp(i)]
         place += 1
     starts[row + 1] = place

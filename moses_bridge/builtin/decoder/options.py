@@ -129,7 +129,6 @@ def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
     return spans[:n_spans]
 
 
-@compiled
 def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
     """The options of a sentence.
 
@@ -141,6 +140,13 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
         model: tables and weights; missing choices of the sentence's phrases are made.
     """
     choose_for_sentence(source, max_words, model)
+    options: Options = _chosen_options(source, copies, max_words, model)
+    return options
+
+
+@compiled
+def _chosen_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
+    """See `make_options`; a function of its own takes no code of the choice in, so it is compiled faster."""
     nodes = _span_nodes(source, max_words, model)
     n_options, n_target_words, span_starts = _measure(nodes, copies, model)
     options: Options = empty_options(len(source), max_words, span_starts, n_options, n_target_words)

@@ -86,10 +86,10 @@ def _make_finder(rows: TableRows) -> RowFinder:
 def _slot_of(rows: TableRows, finder: RowFinder, node: int, words: Any, n_words: int) -> int:
     code = hash_number(node)
     for i in range(n_words):
-        code = hash_next(code, words[i])
+        code = hash_next(code, words[np.uintp(i)])
     slot = slot_of(code, len(finder.slots))
-    while finder.slots[slot] != FREE and not _is_row(
-        rows, finder.slots[slot], node, words, n_words
+    while finder.slots[np.uintp(slot)] != FREE and not _is_row(
+        rows, finder.slots[np.uintp(slot)], node, words, n_words
     ):
         slot = next_slot(slot, len(finder.slots))
     return int(slot)
@@ -97,11 +97,11 @@ def _slot_of(rows: TableRows, finder: RowFinder, node: int, words: Any, n_words:
 
 @inner
 def _is_row(rows: TableRows, row: int, node: int, words: Any, n_words: int) -> bool:
-    first = rows.word_starts[row]
-    if rows.nodes[row] != node or rows.word_starts[row + 1] - first != n_words:
+    first = rows.word_starts[np.uintp(row)]
+    if rows.nodes[np.uintp(row)] != node or rows.word_starts[np.uintp(row + 1)] - first != n_words:
         return False
     for i in range(n_words):  # noqa: SIM110 (slow when compiled)
-        if rows.words[first + i] != words[i]:
+        if rows.words[np.uintp(first + i)] != words[np.uintp(i)]:
             return False
     return True
 

@@ -248,11 +248,11 @@ def _key(tables: LmTables, node: int, word: int) -> int:
 def _find(tables: LmTables, key: int) -> int:
     """The node with this key, or the free node where it belongs."""
     slot = slot_of(hash_number(key), tables.mask + 1)
-    node = tables.n_words + slot
-    while tables.entries[2 * node] != key and tables.entries[2 * node] != FREE:
+    found = tables.entries[np.uintp(2 * (tables.n_words + slot))]
+    while found != key and found != FREE:
         slot = (slot + 1) & tables.mask
-        node = tables.n_words + slot
-    return int(node)
+        found = tables.entries[np.uintp(2 * (tables.n_words + slot))]
+    return int(tables.n_words + slot)
 
 
 @inner
@@ -345,10 +345,12 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
     node = int(context[0])
     for length in range(1, n_context + 1):
         if length >= n_matched:
-            total += np.float64(tables.values[4 * node + 3])  # NumPy alone would add as float32
+            total += np.float64(
+                tables.values[np.uintp(4 * node + 3)]
+            )  # NumPy alone would add as float32
         if length < n_context:
             node = _find(tables, _key(tables, node, context[length]))
-            if tables.entries[2 * node] == FREE:
+            if tables.entries[np.uintp(2 * node)] == FREE:
                 break
     return total
 
@@ -360,15 +362,15 @@ def lm_score_matched(
     """As `lm_score`, and behind it the length of the longest n-gram found."""
     node = int(word)
     n_matched = 1
-    n_new = 1 if tables.bits[4 * node + 3] != NO_EXTENSION else 0
-    log_prob = float(tables.values[4 * node + 2])
+    n_new = 1 if tables.bits[np.uintp(4 * node + 3)] != NO_EXTENSION else 0
+    log_prob = float(tables.values[np.uintp(4 * node + 2)])
     for i in range(n_context):
         node = _find(tables, _key(tables, node, context[i]))
-        if tables.entries[2 * node] == FREE:
+        if tables.entries[np.uintp(2 * node)] == FREE:
             break
         n_matched = i + 2
-        log_prob = float(tables.values[4 * node + 2])
-        if tables.bits[4 * node + 3] != NO_EXTENSION:
+        log_prob = float(tables.values[np.uintp(4 * node + 2)])
+        if tables.bits[np.uintp(4 * node + 3)] != NO_EXTENSION:
             n_new = n_matched
     if n_matched <= n_context:
         log_prob += _backoff(tables, context, n_context, n_matched)
@@ -379,7 +381,7 @@ def lm_score_matched(
     return log_prob, n_new, n_matched
 
 
-@inner
+@expanded
 def lm_score(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int]:
@@ -395,7 +397,10 @@ def lm_score(
     Returns:
         The log10 probability and the number of words in new_context.
     """
-    log_prob, n_new, _ = lm_score_matched(tables, context, n_context, word, new_context)
+    # Of 64 bits, so that one function serves all callers.
+    log_prob, n_new, _ = lm_score_matched(
+        tables, context, np.int64(n_context), np.int64(word), new_context
+    )
     return log_prob, n_new
 
 
@@ -408,7 +413,7 @@ def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any
     lengths = np.zeros(len(ids), np.int64)
     for i in range(len(ids)):
         log_probs[i], n_context, lengths[i] = lm_score_matched(
-            tables, context, n_context, ids[i], context
+            tables, context, n_context, np.int64(ids[i]), context
         )
     return log_probs, lengths
 
@@ -426,7 +431,7 @@ def _sum_sentences(
         context[0] = bos_id
         n_context = min(1, order - 1)
         for i in range(start, end + 1):
-            word = ids[i] if i < end else np.int32(eos_id)
+            word = np.int64(ids[i] if i < end else eos_id)
             log_prob, n_context, _ = lm_score_matched(tables, context, n_context, word, context)
             sums[sentence] += log_prob
         start = end

@@ -215,7 +215,7 @@ def _log10_probs(tables: LmTables, ids: Any) -> Any:
     for row in range(n_rows):
         for place in range(order - 1):
             context[place] = ids[row, order - 2 - place]
-        last = ids[row, order - 1]
+        last = np.int64(ids[row, order - 1])
         log_probs[row], _, _ = lm_score_matched(tables, context, order - 1, last, scratch)
     return log_probs
 
