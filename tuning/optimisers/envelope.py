@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.kept_code import njit
 from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
