@@ -54,7 +54,6 @@ ROOMS: Mapping[str, Box] = {
     "rescorer.layers": Box(190, 455),
     "rescorer.contract": Box(190, 515),
     "rescorer.views": Box(620, 165),
-    "rescorer.zoo": Box(620, 240),
     "tuning.cli": Box(960, 100, 400),
     "tuning.report": Box(900, 165),
     "tuning.compare": Box(900, 305),
@@ -75,7 +74,7 @@ ROOMS: Mapping[str, Box] = {
 FRAMES = (
     ("rescorer", 20, 50, 680, 500, "package"),
     ("core: read this first", 40, 130, 500, 410, "core"),
-    ("lab", 560, 130, 120, 170, "lab"),
+    ("lab", 560, 130, 120, 95, "lab"),
     ("tuning", 740, 50, 440, 500, "package"),
     ("moses_bridge", 20, 610, 1160, 222, "package"),
     ("core", 40, 645, 620, 177, "core"),

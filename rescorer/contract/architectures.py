@@ -81,10 +81,10 @@ ARCHITECTURES = {
     "nnjm": "rescorer.scorers.nnjm",
     "rnn_lm": "rescorer.scorers.rnn_lm",
     "rnnsearch": "rescorer.scorers.rnnsearch",
-    "seq2seq": "rescorer.zoo.seq2seq",
-    "cstm": "rescorer.zoo.cstm",
-    "bae": "rescorer.zoo.bae",
-    "cptm": "rescorer.zoo.cptm",
+    "seq2seq": "rescorer.scorers.zoo.seq2seq",
+    "cstm": "rescorer.scorers.zoo.cstm",
+    "bae": "rescorer.scorers.zoo.bae",
+    "cptm": "rescorer.scorers.zoo.cptm",
     "word_pairs": "rescorer.scorers.word_pairs",
 }
 

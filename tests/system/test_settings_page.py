@@ -31,7 +31,7 @@ from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
 from rescorer.scorers.encdec.network import EncDecTrainingConfig
 from rescorer.scorers.nnjm import NnjmTrainingConfig
 from rescorer.scorers.word_pairs import WordPairsTrainingConfig
-from rescorer.zoo.cptm import CptmTrainingConfig
+from rescorer.scorers.zoo.cptm import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"

@@ -28,8 +28,8 @@ from rescorer.models.model_directory import save_model
 from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.zoo.cstm.network import Cstm, CstmConfig
 from rescorer.tables.cluster_scoring import packed
-from rescorer.zoo.cstm.network import Cstm, CstmConfig
 
 # Each starts processes of Ray, or a cluster of them.
 pytestmark = pytest.mark.slow

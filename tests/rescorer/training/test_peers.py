@@ -24,11 +24,11 @@ from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
 from rescorer.scorers.rnnsearch.network import RnnSearchConfig, RnnSearchTrainingConfig
+from rescorer.scorers.zoo.bae.network import BaeConfig, BaeTrainingConfig
+from rescorer.scorers.zoo.cptm import CptmConfig, CptmTrainingConfig
+from rescorer.scorers.zoo.cstm.network import CstmConfig, CstmTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.peers import ALONE
-from rescorer.zoo.bae.network import BaeConfig, BaeTrainingConfig
-from rescorer.zoo.cptm import CptmConfig, CptmTrainingConfig
-from rescorer.zoo.cstm.network import CstmConfig, CstmTrainingConfig
 
 N_UPDATES = 200
 ROWS = 240

@@ -31,11 +31,11 @@ from rescorer.runs.expected_bleu.run import (
     train_for_expected_bleu,
 )
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.zoo.bae.network import Bae, BaeConfig
+from rescorer.scorers.zoo.cptm import Cptm, CptmConfig, phrase_values
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport
 from rescorer.training.loop_config import LoopConfig
-from rescorer.zoo.bae.network import Bae, BaeConfig
-from rescorer.zoo.cptm import Cptm, CptmConfig, phrase_values
 
 WEIGHT, SHARPNESS = 0.3, 2.0
 # Joint ids of the phrases below: a b c are 2 3 4, x y are 5 6, and "b" is a word of both languages.

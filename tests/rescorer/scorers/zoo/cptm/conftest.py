@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.zoo.cptm import Cptm, CptmConfig
+from rescorer.scorers.zoo.cptm import Cptm, CptmConfig
 
 # Joint ids: </s> <unk> a b c x y; "b" is a word of both languages.
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"b", b"y"]))

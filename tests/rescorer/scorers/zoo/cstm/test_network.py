@@ -14,9 +14,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.training.loop_config import LoopConfig
-from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.zoo.cstm.network import (
+from rescorer.scorers.zoo.cstm.network import (
     Cstm,
     CstmConfig,
     CstmTrainingConfig,
@@ -25,6 +23,8 @@ from rescorer.zoo.cstm.network import (
     predicted_at,
     source_windows,
 )
+from rescorer.training.loop_config import LoopConfig
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 
 SIZES = CstmConfig(phrase_words=3, embedding_width=5, first_width=11, second_width=7)
 N_SOURCE, N_TARGET = 6, 5

@@ -20,15 +20,15 @@ from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import OutputLayer, output_layer
-from rescorer.windows.ngrams import distinct_rows
-from rescorer.windows.scoring import ROWS_AT_ONCE
-from rescorer.zoo.cstm.network import (
+from rescorer.scorers.zoo.cstm.network import (
     Cstm,
     CstmTrainingConfig,
     empty_network,
     prepare,
     source_windows,
 )
+from rescorer.windows.ngrams import distinct_rows
+from rescorer.windows.scoring import ROWS_AT_ONCE
 
 
 class _Sources(NamedTuple):

@@ -13,8 +13,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.layers.units import LstmCarried, LstmState
-from rescorer.tries.scoring import TrieScorer, generator_with
-from rescorer.zoo.seq2seq.network import (
+from rescorer.scorers.zoo.seq2seq.network import (
     LstmStack,
     Seq2Seq,
     Seq2SeqTrainingConfig,
@@ -22,6 +21,7 @@ from rescorer.zoo.seq2seq.network import (
     empty_network,
     new_network,
 )
+from rescorer.tries.scoring import TrieScorer, generator_with
 
 Seq2SeqScorer = TrieScorer[LstmState, LstmState, LstmCarried, WordInputs]
 

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data
-from rescorer.training.loop_config import LoopConfig
-from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.phrase_pairs import PhrasePairs
-from rescorer.tries.task import TrieTask
-from rescorer.zoo.bae.network import (
+from rescorer.scorers.zoo.bae.network import (
     Bae,
     BaeConfig,
     BaeTrainingConfig,
@@ -28,6 +23,11 @@ from rescorer.zoo.bae.network import (
     prepare,
     reconstruction_loss,
 )
+from rescorer.training.loop_config import LoopConfig
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.phrase_pairs import PhrasePairs
+from rescorer.tries.task import TrieTask
 
 N_SOURCE, N_TARGET, WIDTH = 6, 5, 4
 
@@ -117,7 +117,7 @@ def test_correlated_codes_are_rewarded(network: Bae) -> None:
 
 def test_a_loss_in_parts_is_the_same(network: Bae, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bae_loss(network, PAIRS, np.arange(4), 1, 0.0)
-    monkeypatch.setattr("rescorer.zoo.bae.network.BAGS_AT_ONCE", 1)
+    monkeypatch.setattr("rescorer.scorers.zoo.bae.network.BAGS_AT_ONCE", 1)
     assert bae_loss(network, PAIRS, np.arange(4), 1, 0.0).item() == pytest.approx(whole.item())
 
 

@@ -17,7 +17,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.zoo.bae.network import Bae, BaeTrainingConfig, bags_of, empty_network, prepare
+from rescorer.scorers.zoo.bae.network import Bae, BaeTrainingConfig, bags_of, empty_network, prepare
 
 
 class BaeScorer:

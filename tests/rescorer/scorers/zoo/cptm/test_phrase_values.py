@@ -6,7 +6,7 @@ import torch
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.zoo.cptm import Cptm, cptm_scorer, phrase_values
+from rescorer.scorers.zoo.cptm import Cptm, cptm_scorer, phrase_values
 
 PAIRS = Batch([b"a", b"b c", b"a", b"c"], [b"x", b"y", b"b b", b""])
 

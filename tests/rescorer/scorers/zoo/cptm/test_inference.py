@@ -11,7 +11,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import WordScorer
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.zoo.cptm import Cptm, cptm_embeddings, cptm_scorer, cptm_summaries
+from rescorer.scorers.zoo.cptm import Cptm, cptm_embeddings, cptm_scorer, cptm_summaries
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode

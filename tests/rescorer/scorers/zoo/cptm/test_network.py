@@ -10,7 +10,7 @@ import torch
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.zoo.cptm import Cptm, CptmConfig, similarities
+from rescorer.scorers.zoo.cptm import Cptm, CptmConfig, similarities
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode

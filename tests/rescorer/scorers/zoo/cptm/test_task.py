@@ -10,10 +10,7 @@ import torch
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data
 from rescorer.runs.train import train
-from rescorer.training.loop_config import LoopConfig
-from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.tries.contrast import ContrastLosses
-from rescorer.zoo.cptm import (
+from rescorer.scorers.zoo.cptm import (
     Cptm,
     CptmConfig,
     CptmTrainingConfig,
@@ -21,6 +18,9 @@ from rescorer.zoo.cptm import (
     contrast,
     prepare,
 )
+from rescorer.training.loop_config import LoopConfig
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.tries.contrast import ContrastLosses
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode

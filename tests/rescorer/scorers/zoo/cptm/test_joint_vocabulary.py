@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.zoo.cptm import JointVocabulary
+from rescorer.scorers.zoo.cptm import JointVocabulary
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"b", b"y"]))
 
