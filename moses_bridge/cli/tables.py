@@ -23,7 +23,7 @@ from moses_bridge.base.options import (
     Prefix,
     option,
 )
-from moses_bridge.cli.options import Languages
+from moses_bridge.cli.corpus import Languages
 
 if TYPE_CHECKING:
     from moses_bridge.builtin.build import BuildConfig

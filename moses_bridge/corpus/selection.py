@@ -56,17 +56,17 @@ class SelectConfig:
 
     @property
     def scores_only(self) -> bool:
-        """Whether these settings choose nothing."""
+        """Whether these settings select no lines."""
         return all(size is None for size in self._sizes)
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A description of a domain: a text for each side, or two n-gram models for each side.
+    """A domain: a text for each side, or two n-gram models for each side.
 
     Attributes:
-        texts: text of the domain, one file a side.
-        models: ARPA files of the domain, one a side, instead of the texts ...
+        texts: text of the domain, one file per side.
+        models: ARPA files of the domain, one per side, instead of the texts ...
         general_models: ... and those of general text.
     """
 
@@ -101,20 +101,20 @@ def select_text(
     outs: Sequence[Path] = (),
     scores_out: Path | None = None,
 ) -> SelectReport:
-    """Score each line of a text by how much more it is like a domain, and write the best ones.
+    """Score each line of a text by its similarity to a domain, and write the best ones.
 
-    One text: the difference of cross-entropies of Moore and Lewis (2010). Two, line by line: the
-    sum over both sides of Axelrod et al. (2011). Lines keep their bytes and their order. Of equally good lines
-    the first ranks higher; a line without words on a side ranks last. The texts are read once to score
-    them, once to write, and before that once for the general model's sample, if one is made.
+    The score of one text is the difference of cross-entropies of Moore and Lewis (2010); of two parallel
+    ones, the sum over both sides of Axelrod et al. (2011). Lines keep their bytes and order. Of equal lines
+    the first ranks higher; a line without words on a side ranks last. The texts are read for the general
+    model's sample, if one is made, to score them and to write.
 
     Args:
-        texts: files: one tokenised text, or two parallel ones.
+        texts: one tokenised text, or two parallel ones.
         domain: the domain to resemble.
         config: settings.
-        outs: where the chosen lines go, a file for each text; none if the settings choose nothing.
-        scores_out: where the scores go, one number a line in nats per word, smaller is better; "inf" for a
-            line without words.
+        outs: files for the chosen lines, one for each text; none if the settings choose nothing.
+        scores_out: file for the scores, one per line in nats per word, smaller is better; "inf" for a line
+            without words.
 
     Raises:
         ConfigError: files or settings do not fit together.
@@ -142,16 +142,7 @@ def select_text(
 def choose(
     scores: NDArray[np.float64], words: NDArray[np.int32], config: SelectConfig
 ) -> NDArray[np.bool_]:
-    """Which lines are chosen.
-
-    Args:
-        scores: (n,) smaller is better.
-        words: (n,) words of each line.
-        config: how many are chosen.
-
-    Returns:
-        (n,).
-    """
+    """Whether each line is chosen, (n,), from scores (n,), smaller is better, and numbers of words (n,)."""
     order = np.argsort(scores, kind="stable")
     if config.n_words is not None:
         n_chosen = int(

@@ -24,8 +24,8 @@ from moses_bridge.base.options import (
     OutputDirectory,
     OutputFile,
     Positive,
+    keys_set_by,
     option,
-    set_keys,
 )
 from rescorer.cli.options import (
     ComputeOptions,
@@ -158,7 +158,7 @@ def preferences(options: PreferenceOptions, computing: RawComputeOptions) -> Non
         from rescorer.views.preferences import preferences as draw
 
     check_names(options.outs)
-    config = with_options(PreferencesConfig(seed=options.seed), set_keys(options))
+    config = with_options(PreferencesConfig(seed=options.seed), keys_set_by(options))
     scorers = _scorers(options.models, computing.compute, computing.trust_code)
     result = draw(options.table, scorers, config)
     write_preferences(result, options.outs)
@@ -219,7 +219,7 @@ def map_command(options: MapOptions, computing: ComputeOptions) -> None:
         from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
     fixed = MapConfig(side=options.side, colour=options.colour, seed=options.seed)
-    config = with_options(fixed, set_keys(options))
+    config = with_options(fixed, keys_set_by(options))
     learned = Learned.load(options.model, computing.trust_code)
     kinds = options.kinds or kinds_of(learned)
     maps = draw_maps(learned, options.table, options.out, kinds, config, computing.compute)

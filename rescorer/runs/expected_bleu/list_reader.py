@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import temporary_arrays
+from moses_bridge.base.blocks import read_whole_lines
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import StrPath, read_parallel
-from moses_bridge.base.whole_lines import read_whole_lines
 from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.nbest import parse_entry, parse_segmentation, without_escaped_bars
 from rescorer.contract.numbered_phrases import NumberedWords
