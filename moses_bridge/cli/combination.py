@@ -1,4 +1,4 @@
-"""Commands that make one model of several: combine (phrase tables), mix-models (language models)."""
+"""Commands making one model of several: combine (phrase tables), mix-models (language models)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ def _weights(text: str | None) -> tuple[tuple[float, ...], ...]:
     try:
         return tuple(tuple(map(float, weights.split(","))) for weights in text.split(";"))
     except ValueError as error:
-        raise ConfigError(
-            f"found --corpus-weights {text}, expected numbers as in 0.7,0.3"
-        ) from error
+        found = f"found --corpus-weights {text}"
+        raise ConfigError(f"{found}, expected numbers as in 0.7,0.3") from error
 
 
 def _shown(weights: tuple[float, ...]) -> str:

@@ -101,11 +101,7 @@ def neighbors(options: NeighborOptions, computing: ComputeOptions) -> None:
 
 
 def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
-    """The directories of NAME=DIR, by name.
-
-    Raises:
-        ConfigError: one has no name or no directory, or a name stands twice.
-    """
+    """The directories of NAME=DIR, by name."""
     named: dict[str, Path] = {}
     for model in models:
         name, equals, directory = model.partition("=")
@@ -260,11 +256,7 @@ def perplexity(
 
 
 def _line_numbers(text: str | None) -> list[int]:
-    """The numbers of 1,2,5.
-
-    Raises:
-        ConfigError: one is no whole number from 1.
-    """
+    """The numbers of 1,2,5."""
     parts = [] if text is None else text.split(",")
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):

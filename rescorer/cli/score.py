@@ -33,8 +33,8 @@ from rescorer.contract.choices import ColumnFormat, Control, Mean
 from rescorer.models.pretrained.settings import PretrainedSettings
 
 
-def _tell_log_z(model: Path, unnormalized: bool) -> None:
-    """Say on standard error what log Z is on held-out text, where raw scores stand for exact ones."""
+def _print_log_z(model: Path, unnormalized: bool) -> None:
+    """Print log Z on held-out text on standard error, if raw scores replace exact ones."""
     from rescorer.models.model_directory import log_z_of
 
     log_z = log_z_of(model)
@@ -44,7 +44,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerOptions:
-    """What gives the columns of `rescorer score`.
+    """Sources of the columns of `rescorer score`.
 
     Attributes:
         models: Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be
@@ -71,7 +71,7 @@ class ScorerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """What `rescorer score` reads and writes.
+    """Files and columns of `rescorer score`.
 
     Attributes:
         table: Phrase table.
@@ -143,7 +143,7 @@ def score(
         from rescorer.runs.agreement import table_agreement
 
         for model in named.models:
-            _tell_log_z(model, computing.unnormalized)
+            _print_log_z(model, computing.unnormalized)
             agreement = table_agreement(model, table, named.seed, compute, computing.trust_code)
             click.echo(f"{model}: {agreement}", err=True)
     config = ColumnConfig(
@@ -246,7 +246,7 @@ def nbest(
     named = [scorer_of(model, compute, trust_code, pretrained) for model in models]
     if computing.unnormalized:
         for model in models:
-            _tell_log_z(model, computing.unnormalized)
+            _print_log_z(model, computing.unnormalized)
     for each in named:
         click.echo(f"{feature}: {each.name}", err=True)
     scorer = ensemble([each.scorer for each in named], options.mean)
@@ -279,7 +279,7 @@ def serve(
     torch.set_num_threads(jobs)
     keep_freed_memory()
     scorer = ngram_scorer_of_model(model, computing.compute, computing.trust_code)
-    _tell_log_z(model, computing.unnormalized)
+    _print_log_z(model, computing.unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.command import (
-    command,
-)
+from moses_bridge.base.command import command
 from moses_bridge.base.config import AtLeast, with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import loading
@@ -275,7 +273,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comparison]:
-    """The comparisons in files given as NAME=TABLE, none of which is to be written."""
+    """The comparisons in files given as NAME=TABLE, which must not be written."""
     from tuning.compare.comparison import read_comparison
 
     named = _named(tables, "NAME=TABLE", "the table {} is given twice")
@@ -290,7 +288,7 @@ def _parse_systems(systems: tuple[str, ...], form: str) -> dict[str, list[Path]]
     for name, runs in named.items():
         directories = runs.split(",")
         if not all(directories):
-            raise _unexpected(f"{name}={runs}", form)
+            raise ConfigError(f"found {f'{name}={runs}'!r}, expected {form}")
         parsed[name] = [Path(run) for run in directories]
     return parsed
 
@@ -300,15 +298,11 @@ def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
     for text in texts:
         name, _, value = text.partition("=")
         if not (name and value):
-            raise _unexpected(text, form)
+            raise ConfigError(f"found {text!r}, expected {form}")
         if name in named:
             raise ConfigError(twice.format(name))
         named[name] = value
     return named
-
-
-def _unexpected(text: str, form: str) -> ConfigError:
-    return ConfigError(f"found {text!r}, expected {form}")
 
 
 COMMANDS = (evaluate, translate, compare, gains, pool, scan)

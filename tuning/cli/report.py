@@ -9,14 +9,7 @@ import click
 
 from moses_bridge.base.command import command
 from moses_bridge.base.machine import loading
-from moses_bridge.base.options import (
-    ARGUMENT,
-    Directory,
-    InputFile,
-    OutputFile,
-    Positive,
-    option,
-)
+from moses_bridge.base.options import ARGUMENT, Directory, InputFile, OutputFile, Positive, option
 
 
 @command

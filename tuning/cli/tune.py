@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.command import (
-    command,
-    command_line,
-)
+from moses_bridge.base.command import command, command_line
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import loading
 from moses_bridge.base.options import (
@@ -130,11 +127,7 @@ class TestOptions:
     groups: InputFile | None = None
 
     def text(self) -> ListedText | None:
-        """The test text with its list; None without one.
-
-        Raises:
-            ConfigError: a part of it is missing.
-        """
+        """The test text with its list, None without one; a ConfigError if a part of it is missing."""
         from tuning.loop.rerank import ListedText
 
         if bool(self.test_list) != bool(self.test_source) or (
@@ -267,14 +260,14 @@ def _print_comparison(
     jobs: int,
     metric: MetricChoice,
 ) -> None:
-    """Compare the chosen test translations, as `tuning compare` does; write the table and print it."""
+    """Compare the chosen test translations like `tuning compare`; write and print the table."""
     from tuning.compare.sentence_facts import TextContext
     from tuning.compare.systems import CompareConfig, compare, digests
     from tuning.loop.rerank import FIRST, RERANKED
     from tuning.report.write import write_comparison
 
     outputs = reranked.outputs(out)
-    control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
+    control = RERANKED if len(outputs) > 2 else ""  # learned weights without new features
     settings = CompareConfig(target_language=of_test.target_language, control=control)
     metrics = [] if metric.name == "bleu" else [metric]
     context = TextContext(groups=of_test.groups)
@@ -285,9 +278,8 @@ def _print_comparison(
         dataclasses.replace(row, tuned_for="" if row.system == FIRST else tuned_for)
         for row in comparison.rows
     ]
-    click.echo(
-        write_comparison(dataclasses.replace(comparison, rows=rows, made=made), out), nl=False
-    )
+    comparison = dataclasses.replace(comparison, rows=rows, made=made)
+    click.echo(write_comparison(comparison, out), nl=False)
 
 
 @dataclass(frozen=True, kw_only=True)

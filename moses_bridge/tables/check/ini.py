@@ -1,7 +1,7 @@
-"""Whether a moses.ini, of version 1 or 2, fits a phrase table: every fault with its line.
+"""All faults of a moses.ini, of version 1 or 2, for a phrase table, each with its line.
 
-Unlike `formats.moses_ini`, which stops at the first fault, this reads on as Moses reads: "#" begins
-a comment anywhere in a line (moses/Parameter.cpp:1433), a feature's arguments end at blanks
+Unlike `formats.moses_ini`, which stops at the first fault, this reads on like Moses: "#" begins a comment
+anywhere in a line (moses/Parameter.cpp:1433), a feature's arguments end at blanks
 (moses/FF/FeatureFunction.cpp:84-96).
 """
 
@@ -23,13 +23,13 @@ from moses_bridge.tables.check.table_contents import Tally
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
 TEXT_TABLES = ("PhraseDictionaryMemory", "0")
-SECTIONS_WITH_PATHS = (
+SECTIONS_WITH_PATHS = [
     "feature",
     "ttable-file",
     "lmodel-file",
     "distortion-file",
     "generation-file",
-)
+]
 COMMENT = re.compile("[ \t]#")
 CUT_PATH = re.compile(r"(?:path=|/)\S*#")
 GZ = ".gz"
@@ -45,9 +45,9 @@ class TableEntry:
         name: name of the feature, or "table 1" and so on in version 1.
         path: the file as written in the ini.
         n_scores: num-features.
-        n_source_factors: how many factors each source word is looked up by.
-        n_target_factors: how many factors each target word has.
-        n_weights: weights given, None if there is no line with them.
+        n_source_factors: number of factors of each source word.
+        n_target_factors: number of factors of each target word.
+        n_weights: weights given, None without a line of them.
     """
 
     line_number: int
@@ -61,7 +61,7 @@ class TableEntry:
 
 
 @dataclass
-class _Reading:
+class _IniSoFar:
     """The part of an ini read so far."""
 
     path: Path
@@ -79,11 +79,7 @@ class _Reading:
 
 
 def ini_faults(ini_path: Path, report: CheckReport) -> list[InputError]:
-    """Faults of an ini, as far as they concern phrase tables and weights.
-
-    Args:
-        ini_path: moses.ini, version 1 or 2.
-        report: what `check_table` found in the table.
+    """Faults of an ini (version 1 or 2) concerning phrase tables and weights, given the report of a table.
 
     Raises:
         InputError: the ini cannot be read.
@@ -98,8 +94,8 @@ def ini_faults(ini_path: Path, report: CheckReport) -> list[InputError]:
     return faults + (list(_misfits(entry, ini_path, report)) if entry else [])
 
 
-def _read(ini_path: Path) -> _Reading:
-    reading = _Reading(ini_path)
+def _read(ini_path: Path) -> _IniSoFar:
+    reading = _IniSoFar(ini_path)
     lines = list(read_lines(ini_path))
     for line_number, (section, text) in enumerate(with_sections(lines), start=1):
         if section in V1_SECTIONS and reading.v1_line is None:
@@ -129,8 +125,8 @@ def _read(ini_path: Path) -> _Reading:
     return reading
 
 
-def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> None:
-    """A "#" within a path, taken by Moses for the start of a comment."""
+def _check_cut(line: bytes, text: str, line_number: int, reading: _IniSoFar) -> None:
+    """Report a "#" within a path, taken by Moses for the start of a comment."""
     if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
         reading.add_fault(
             line_number,
@@ -140,7 +136,7 @@ def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> N
         )
 
 
-def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
+def _read_feature(text: str, line_number: int, reading: _IniSoFar) -> None:
     kind, *words = tokens(text)
     arguments = dict(token.split("=", 1) for token in words if "=" in token)
     for token in words:
@@ -166,7 +162,7 @@ def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
         reading.tables.append(TableEntry(line_number, kind, name, path, n_scores, *n_factors))
 
 
-def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
+def _read_v1_table(text: str, line_number: int, reading: _IniSoFar) -> None:
     words = tokens(text)
     if len(words) != 5:
         reading.add_fault(
@@ -190,7 +186,7 @@ def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
     )
 
 
-def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
+def _read_weights(text: str, line_number: int, reading: _IniSoFar) -> None:
     name, *numbers = tokens(text)
     if not name.endswith("="):
         reading.add_fault(
@@ -208,28 +204,28 @@ def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
     reading.weight_lines[name] = line_number
 
 
-def _check_numbers(numbers: Sequence[str], line_number: int, reading: _Reading) -> None:
+def _check_numbers(numbers: Sequence[str], line_number: int, reading: _IniSoFar) -> None:
     for token in numbers:
         if not abs(to_number(token.encode("utf-8", "surrogateescape"))) < float("inf"):
             reading.add_fault(line_number, f"the weight {token!r}", "finite numbers")
 
 
-def _check_limit(name: str, text: str, line_number: int, reading: _Reading) -> None:
+def _check_limit(name: str, text: str, line_number: int, reading: _IniSoFar) -> None:
     try:
         parse_limit(name, text, reading.path, line_number)
     except InputError as fault:
         reading.faults.append(fault)
 
 
-def _whole_number(text: str, line_number: int, reading: _Reading) -> int:
+def _whole_number(text: str, line_number: int, reading: _IniSoFar) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
     reading.add_fault(line_number, f"{text!r} scores", "a whole number")
     return 0
 
 
-def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
-    """The entry with the number of its weights; in version 1 all tables share one row of weights."""
+def _with_weights(table: TableEntry, reading: _IniSoFar) -> TableEntry:
+    """The entry with its number of weights; in version 1 all tables share one row of weights."""
     if reading.v1_line is None:
         return replace(table, n_weights=reading.n_weights.get(table.name))
     n_earlier = 0
@@ -240,7 +236,7 @@ def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
     return replace(table, n_weights=left if is_last else min(left, table.n_scores))
 
 
-def _check_weights(tables: Sequence[TableEntry], reading: _Reading) -> None:
+def _check_weights(tables: Sequence[TableEntry], reading: _IniSoFar) -> None:
     for name, line_number in reading.weight_lines.items():
         is_known = name in reading.n_scores or name.partition("_")[0] in reading.n_scores  # sparse
         if not is_known and reading.v1_line is None:
@@ -273,7 +269,7 @@ def _check_weights(tables: Sequence[TableEntry], reading: _Reading) -> None:
             )
 
 
-def _check_file(table: TableEntry, reading: _Reading) -> None:
+def _check_file(table: TableEntry, reading: _IniSoFar) -> None:
     if not table.path:
         reading.add_fault(table.line_number, f"no path of {table.name}", "path=FILE")
     elif table.kind in TEXT_TABLES and not any(
@@ -288,12 +284,12 @@ def _check_file(table: TableEntry, reading: _Reading) -> None:
 
 
 def _candidates(table: TableEntry, ini_path: Path) -> list[Path]:
-    """Files that a path may mean: relative to the working directory as in Moses, or beside the ini."""
+    """Possible files of a path: relative to the working directory as in Moses, or to the ini."""
     places = [Path(table.path), ini_path.parent / table.path]
     return [path for place in places for path in (place, place.with_name(place.name + GZ))]
 
 
-def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> TableEntry | None:
+def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _IniSoFar) -> TableEntry | None:
     """The entry of the checked table: by its path, or the only one."""
     real = Path(checked).resolve()
     for table in tables:
@@ -310,7 +306,7 @@ def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> 
 
 
 def _misfits(entry: TableEntry, ini_path: Path, report: CheckReport) -> Iterator[InputError]:
-    """Where the entry of a table contradicts its rows."""
+    """The contradictions between the entry of a table and its rows."""
     if report.n_scores is not None and entry.n_scores != report.n_scores:
         yield InputError(
             ini_path,

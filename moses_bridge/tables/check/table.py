@@ -1,4 +1,4 @@
-"""Faults of a phrase table that would stop or mislead Moses, each with its line, and its contents."""
+"""The contents of a phrase table, and its faults that would stop or mislead Moses, each with its line."""
 
 from __future__ import annotations
 
@@ -36,13 +36,10 @@ from moses_bridge.formats.words import split_words, to_number
 from moses_bridge.tables.check.table_contents import SourceOrder, TableContents
 
 MAX_SHOWN = 20
-# Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
+# Registered by moses/PP/Factory.cpp:61-69; any other one ends the decoder.
 KNOWN_PROPERTIES = frozenset(
-    (
-        *(b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeftAdjacent"),
-        *(b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences", b"Tree"),
-        *(b"SpanLength", b"NonTermContext", b"Orientation"),
-    )
+    b"Counts SourceLabels TargetConstituentBoundariesLeftAdjacent NonTermContext SpanLength Tree "
+    b"TargetConstituentBoundariesRightAdjacent TargetPreferences Orientation".split()
 )
 
 
@@ -52,14 +49,14 @@ class CheckReport:
 
     Attributes:
         path: the table.
-        n_scores: dense scores that each row should have: those of the first good row, unless given.
-        max_shown: how many faults of a kind are kept.
-        faults: what is wrong, in the order of the rows, at most max_shown of a kind.
-        fault_counts: how many faults there are of each kind, by what was expected.
-        n_rows: rows, faulty ones included.
+        n_scores: expected dense scores of each row: those of the first good row, unless given.
+        max_shown: largest number of kept faults of a kind.
+        faults: kept faults, in the order of the rows.
+        fault_counts: number of faults of each kind, by the expected.
+        n_rows: rows, including faulty ones.
         score_counts: rows of each number of scores.
         order: different sources, whether sorted and grouped.
-        contents: what is no fault, but good to know.
+        contents: counts of harmless oddities.
     """
 
     path: str
@@ -78,7 +75,7 @@ class CheckReport:
         return self.fault_counts.total()
 
     def add_faults(self, faults: Iterable[InputError]) -> None:
-        """Count faults, and keep those to be shown."""
+        """Count faults, and keep some."""
         for fault in faults:
             self.fault_counts[fault.expected] += 1
             if self.fault_counts[fault.expected] <= self.max_shown:
@@ -110,7 +107,7 @@ def check_table(
     Args:
         path: the table.
         n_scores: dense scores of each row; None takes the number of the first good row.
-        max_shown: how many faults of a kind are kept; the others are counted.
+        max_shown: largest number of kept faults of a kind; the others are counted.
 
     Raises:
         InputError: the file itself cannot be read.
@@ -143,7 +140,7 @@ def _check_line(line: bytes, line_number: int, report: CheckReport) -> None:
 
 
 def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
-    """Scores of a malformed row, if it has any."""
+    """Count the scores of a malformed row, if it has any."""
     columns = columns_of(line)
     if len(columns) >= FEWEST_COLUMNS:
         scores = [to_number(token) for token in score_tokens(columns[SCORES])]
@@ -154,7 +151,7 @@ def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
 def line_faults(
     line: bytes, path: StrPath, line_number: int, n_scores: int | None
 ) -> Iterator[InputError]:
-    """Every fault of a row that cannot be parsed; a row without columns has that one alone."""
+    """All faults of an unparsable row; only one if it has no columns."""
     try:
         columns = split_row(line, path, line_number)
     except InputError as fault:
@@ -214,7 +211,7 @@ def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[Inp
 
 @functools.lru_cache(maxsize=1 << 16)
 def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
-    """Whether there is no fault; cached, since many rows have the same alignment."""
+    """Whether all links are valid; cached, since many rows have the same alignment."""
     try:
         links = parse_links(alignment)
     except InputError:
@@ -241,7 +238,7 @@ def _link_faults(
 
 
 def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
-    """Faults of the sparse features, of the properties and of any columns behind them."""
+    """Faults of the sparse features, of the properties and of any further columns."""
     if len(columns) > PROPERTIES + 1:
         yield InputError(
             path,
