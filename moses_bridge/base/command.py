@@ -57,12 +57,7 @@ def _be_verbose(ctx: click.Context, parameter: click.Parameter, is_verbose: bool
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 IS_VERBOSE = "moses_bridge.is_verbose"
 QUIET = click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=_be_quiet,
-    help="Show no progress.",
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_be_quiet, help="Show no progress."
 )
 VERBOSE = click.option(
     "-v",

@@ -51,17 +51,9 @@ class Provenance:
 
 def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
     """The provenance of a result made now, with arguments as in sys.argv and inputs with their SHA-256."""
-    commit, changed = _source()
-    return Provenance(
-        shown_command(arguments),
-        commit,
-        changed,
-        package_version(),
-        datetime.now(UTC).date().isoformat(),
-        processor_name(),
-        n_processors(),
-        digests_by_name(inputs),
-    )
+    command, day = shown_command(arguments), datetime.now(UTC).date().isoformat()
+    made_by = (command, *_source(), package_version(), day, processor_name(), n_processors())
+    return Provenance(*made_by, digests_by_name(inputs))
 
 
 def shown_command(arguments: Sequence[str]) -> str:

@@ -39,11 +39,7 @@ def line_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
 
 
 def bilingual_pairs(
-    files: Sequence[Path],
-    source: str,
-    target: str,
-    columns: tuple[int, int],
-    dropped: Counter[str],
+    files: Sequence[Path], source: str, target: str, columns: tuple[int, int], dropped: Counter[str]
 ) -> Iterator[TextPair]:
     """Yield the pairs of files with both languages, file by file.
 

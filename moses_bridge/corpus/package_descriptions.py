@@ -112,16 +112,12 @@ def _aligned_texts(
     if not same_paragraphs:
         sources, targets = [list(chain(*sources))], [list(chain(*targets))]
     for left, right in zip(sources, targets, strict=True):
-        if _same_shape(left, right):
+        if [passage.is_item for passage in left] == [passage.is_item for passage in right]:
             yield from ((a.text, b.text) for a, b in zip(left, right, strict=True))
         elif same_paragraphs and not any(passage.is_item for passage in left + right):
             yield _joined(left), _joined(right)
         else:
             dropped["not aligned"] += len(left)
-
-
-def _same_shape(left: list[Passage], right: list[Passage]) -> bool:
-    return [passage.is_item for passage in left] == [passage.is_item for passage in right]
 
 
 def _joined(passages: list[Passage]) -> str:

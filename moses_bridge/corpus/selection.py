@@ -18,7 +18,6 @@ from moses_bridge.base.progress import track, track_lines
 from moses_bridge.base.textio import is_stream, open_write, read_parallel, write_lines
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.corpus.domain_models import (
-    DomainModels,
     estimate_domain_models,
     read_domain_models,
     score_rows,
@@ -121,7 +120,11 @@ def select_text(
         InputError: a text is empty or has fewer lines than the other one, or a model is malformed.
     """
     _check(texts, domain, config, outs, scores_out)
-    models = _models(texts, domain, config)
+    if domain.texts:
+        order, min_count, seed = config.order, config.min_count, config.seed
+        models = estimate_domain_models(domain.texts, texts, order, min_count, seed)
+    else:
+        models = read_domain_models(domain.models, domain.general_models)
     scores, words = score_rows(
         track_lines(read_parallel(*texts), "score", texts[0], "lines"), models
     )
@@ -183,13 +186,6 @@ def _check(
     written = [*outs, *([] if scores_out is None else [scores_out])]
     read = [*texts, *domain.texts, *domain.models, *domain.general_models]
     refuse_overwriting(written, read)
-
-
-def _models(texts: Sequence[Path], domain: Domain, config: SelectConfig) -> list[DomainModels]:
-    if domain.texts:
-        order, min_count, seed = config.order, config.min_count, config.seed
-        return estimate_domain_models(domain.texts, texts, order, min_count, seed)
-    return read_domain_models(domain.models, domain.general_models)
 
 
 def _write(texts: Sequence[Path], outs: Sequence[Path], chosen: NDArray[np.bool_]) -> None:

@@ -107,13 +107,9 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
 
 
 def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int) -> InputError:
-    return InputError(
-        table,
-        line_number,
-        f"{found} column{'s' if found > 1 else ''}",
-        f"at least {expected}, with ||| between",
-        "Remove or mend the row",
-    )
+    columns = f"{found} column{'s' if found > 1 else ''}"
+    at_least = f"at least {expected}, with ||| between"
+    return InputError(table, line_number, columns, at_least, "Remove or mend the row")
 
 
 def _n_columns(feature: Feature) -> int:

@@ -33,6 +33,7 @@ SECTIONS_WITH_PATHS = [
 COMMENT = re.compile("[ \t]#")
 CUT_PATH = re.compile(r"(?:path=|/)\S*#")
 GZ = ".gz"
+NO_BLANKS = "Moses splits at blanks, so a path cannot hold one"
 
 
 @dataclass(frozen=True)
@@ -116,24 +117,18 @@ def _read(ini_path: Path) -> _IniSoFar:
         elif section in LIMITS:
             _check_limit(section, text, line_number, reading)
     if reading.v1_line is not None and (reading.n_scores or reading.n_weights):
-        reading.add_fault(
-            reading.v1_line,
-            "a section of a version 1 ini beside [feature] or [weight]",
-            "sections of one version",
-            "Moses refuses the mixture (moses/Parameter.cpp:555-573)",
-        )
+        found = "a section of a version 1 ini beside [feature] or [weight]"
+        hint = "Moses refuses the mixture (moses/Parameter.cpp:555-573)"
+        reading.add_fault(reading.v1_line, found, "sections of one version", hint)
     return reading
 
 
 def _check_cut(line: bytes, text: str, line_number: int, reading: _IniSoFar) -> None:
     """Report a "#" within a path, taken by Moses for the start of a comment."""
     if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
-        reading.add_fault(
-            line_number,
-            f"{tokens(text)[-1]!r}, all that is left before a '#'",
-            "paths without '#'",
-            "Moses takes what follows for a comment; rename the file",
-        )
+        found = f"{tokens(text)[-1]!r}, all that is left before a '#'"
+        hint = "Moses takes what follows for a comment; rename the file"
+        reading.add_fault(line_number, found, "paths without '#'", hint)
 
 
 def _read_feature(text: str, line_number: int, reading: _IniSoFar) -> None:
@@ -141,12 +136,7 @@ def _read_feature(text: str, line_number: int, reading: _IniSoFar) -> None:
     arguments = dict(token.split("=", 1) for token in words if "=" in token)
     for token in words:
         if "=" not in token:
-            reading.add_fault(
-                line_number,
-                f"{token!r}",
-                "key=value",
-                "Moses splits at blanks, so a path cannot hold one",
-            )
+            reading.add_fault(line_number, f"{token!r}", "key=value", NO_BLANKS)
     name = arguments.get("name", f"{kind}{reading.unnamed[kind]}")
     reading.unnamed[kind] += "name" not in arguments
     n_scores = _whole_number(arguments.get("num-features", "1"), line_number, reading)
@@ -165,36 +155,21 @@ def _read_feature(text: str, line_number: int, reading: _IniSoFar) -> None:
 def _read_v1_table(text: str, line_number: int, reading: _IniSoFar) -> None:
     words = tokens(text)
     if len(words) != 5:
-        reading.add_fault(
-            line_number,
-            f"{len(words)} words",
-            "5: implementation, input factors, output factors, number of scores, path",
-            "Moses splits at blanks, so a path cannot hold one",
-        )
+        expected = "5: implementation, input factors, output factors, number of scores, path"
+        reading.add_fault(line_number, f"{len(words)} words", expected, NO_BLANKS)
         return
     kind, source_factors, target_factors, n_scores, path = words
-    reading.tables.append(
-        TableEntry(
-            line_number,
-            kind,
-            f"table {len(reading.tables) + 1}",
-            path,
-            _whole_number(n_scores, line_number, reading),
-            len(source_factors.split(",")),
-            len(target_factors.split(",")),
-        )
-    )
+    number, name = _whole_number(n_scores, line_number, reading), f"table {len(reading.tables) + 1}"
+    n_factors = (len(numbers.split(",")) for numbers in (source_factors, target_factors))
+    reading.tables.append(TableEntry(line_number, kind, name, path, number, *n_factors))
 
 
 def _read_weights(text: str, line_number: int, reading: _IniSoFar) -> None:
     name, *numbers = tokens(text)
     if not name.endswith("="):
-        reading.add_fault(
-            line_number,
-            f"{name!r}",
-            "Name= and its weights, a blank between",
-            "Moses drops the last character of the name (moses/Parameter.cpp:1196)",
-        )
+        expected = "Name= and its weights, a blank between"
+        hint = "Moses drops the last character of the name (moses/Parameter.cpp:1196)"
+        reading.add_fault(line_number, f"{name!r}", expected, hint)
         return
     _check_numbers(numbers, line_number, reading)
     name = name[:-1]
@@ -240,33 +215,21 @@ def _check_weights(tables: Sequence[TableEntry], reading: _IniSoFar) -> None:
     for name, line_number in reading.weight_lines.items():
         is_known = name in reading.n_scores or name.partition("_")[0] in reading.n_scores  # sparse
         if not is_known and reading.v1_line is None:
-            reading.add_fault(
-                line_number,
-                f"weights of {name}",
-                "weights of features that are there",
-                "Moses refuses to start (moses/StaticData.cpp:631-672)",
-            )
+            expected = "weights of features that are there"
+            hint = "Moses refuses to start (moses/StaticData.cpp:631-672)"
+            reading.add_fault(line_number, f"weights of {name}", expected, hint)
         n_scores = reading.n_scores.get(name)
         if n_scores is not None and n_scores != reading.n_weights[name]:
-            reading.add_fault(
-                line_number,
-                f"{reading.n_weights[name]} weights of {name}",
-                f"{n_scores}, its num-features",
-            )
+            found = f"{reading.n_weights[name]} weights of {name}"
+            reading.add_fault(line_number, found, f"{n_scores}, its num-features")
     for table in tables:
         if table.n_weights is None:
-            reading.add_fault(
-                table.line_number,
-                f"no weights of {table.name}",
-                "a line of weights for each phrase table",
-                "Moses takes 1 for each, in silence",
-            )
+            expected = "a line of weights for each phrase table"
+            hint = "Moses takes 1 for each, in silence"
+            reading.add_fault(table.line_number, f"no weights of {table.name}", expected, hint)
         elif reading.v1_line is not None and table.n_weights != table.n_scores:
-            reading.add_fault(
-                table.line_number,
-                f"{table.n_weights} weights left in [weight-t] for {table.name}",
-                f"{table.n_scores}",
-            )
+            found = f"{table.n_weights} weights left in [weight-t] for {table.name}"
+            reading.add_fault(table.line_number, found, f"{table.n_scores}")
 
 
 def _check_file(table: TableEntry, reading: _IniSoFar) -> None:
@@ -275,12 +238,9 @@ def _check_file(table: TableEntry, reading: _IniSoFar) -> None:
     elif table.kind in TEXT_TABLES and not any(
         path.exists() for path in _candidates(table, reading.path)
     ):
-        reading.add_fault(
-            table.line_number,
-            f"the path {table.path!r}, where there is no file",
-            "a phrase table",
-            "Moses looks from its working directory, and for the same name with .gz",
-        )
+        found = f"the path {table.path!r}, where there is no file"
+        hint = "Moses looks from its working directory, and for the same name with .gz"
+        reading.add_fault(table.line_number, found, "a phrase table", hint)
 
 
 def _candidates(table: TableEntry, ini_path: Path) -> list[Path]:
@@ -297,24 +257,18 @@ def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _IniSoFar) ->
             return table
     names = ", ".join(f"{table.name} with {table.path}" for table in tables) or "none"
     if checked != STANDARD_STREAM or len(tables) != 1:
-        reading.add_fault(
-            tables[0].line_number if len(tables) == 1 else None,
-            f"phrase tables: {names}",
-            f"one with the path {checked}",
-        )
+        line_number = tables[0].line_number if len(tables) == 1 else None
+        reading.add_fault(line_number, f"phrase tables: {names}", f"one with the path {checked}")
     return tables[0] if len(tables) == 1 else None
 
 
 def _misfits(entry: TableEntry, ini_path: Path, report: CheckReport) -> Iterator[InputError]:
     """The contradictions between the entry of a table and its rows."""
     if report.n_scores is not None and entry.n_scores != report.n_scores:
-        yield InputError(
-            ini_path,
-            entry.line_number,
-            f"{entry.n_scores} scores of {entry.name}",
-            f"{report.n_scores}, as the rows of {report.path} have",
-            "num-features and weights change together",
-        )
+        found = f"{entry.n_scores} scores of {entry.name}"
+        expected = f"{report.n_scores}, as the rows of {report.path} have"
+        hint = "num-features and weights change together"
+        yield InputError(ini_path, entry.line_number, found, expected, hint)
     contents = report.contents
     for side, n_factors, factors in (
         ("source", entry.n_source_factors, contents.source_factors),
@@ -331,10 +285,9 @@ def _factor_misfits(
     if n_expected != 1 and n_plain:
         odd[1] = Tally(n_plain, 0)
     for number, tally in sorted(odd.items()):
-        yield InputError(
-            table,
-            tally.first_line or None,
-            f"{number or 'a mixture of'} factors of {side} words in {tally.count:,} rows",
-            f"{n_expected}, as the ini says",
-            "Moses cuts what is too much in silence, and stops at too few (moses/Word.cpp:139-167)",
+        found = f"{number or 'a mixture of'} factors of {side} words in {tally.count:,} rows"
+        hint = (
+            "Moses cuts what is too much in silence, and stops at too few (moses/Word.cpp:139-167)"
         )
+        line, expected = tally.first_line or None, f"{n_expected}, as the ini says"
+        yield InputError(table, line, found, expected, hint)

@@ -191,22 +191,15 @@ def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
     for word in split_words(phrase):
+        found = f"the word {shown(word)}"
         if in_brackets(word):
-            yield InputError(
-                path,
-                line_number,
-                f"the word {shown(word)}",
-                "no word in brackets",
-                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
+            hint = (
+                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;"
             )
+            yield InputError(path, line_number, found, "no word in brackets", hint)
         if b"|" in word and b"" in word.split(b"|"):
-            yield InputError(
-                path,
-                line_number,
-                f"the word {shown(word)}",
-                "no factor without text",
-                "Moses separates factors by |; escape it as &#124;",
-            )
+            hint = "Moses separates factors by |; escape it as &#124;"
+            yield InputError(path, line_number, found, "no factor without text", hint)
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -229,24 +222,21 @@ def _link_faults(
             yield fault
             continue
         if source >= source_len or target >= target_len:
-            yield InputError(
-                path,
-                line_number,
-                f"the link {source}-{target} of {source_len} source and {target_len} target words",
-                "links within the phrases, counted from 0",
+            found = (
+                f"the link {source}-{target} of {source_len} source and {target_len} target words"
             )
+            expected = "links within the phrases, counted from 0"
+            yield InputError(path, line_number, found, expected)
 
 
 def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
     """Faults of the sparse features, of the properties and of any further columns."""
     if len(columns) > PROPERTIES + 1:
-        yield InputError(
-            path,
-            line_number,
-            f"{len(columns)} columns",
+        expected, hint = (
             f"at most {PROPERTIES + 1}",
             "A ||| inside the data moves the columns behind it",
         )
+        yield InputError(path, line_number, f"{len(columns)} columns", expected, hint)
     if len(columns) > SPARSE and columns[SPARSE].strip():
         yield from _sparse_faults(split_words(columns[SPARSE]), path, line_number)
     if len(columns) > PROPERTIES and columns[PROPERTIES].strip():
@@ -255,33 +245,23 @@ def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Itera
 
 def _sparse_faults(tokens: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
     if len(tokens) % 2:
-        yield InputError(
-            path, line_number, f"{len(tokens)} words of sparse features", "names and values in turn"
-        )
+        found = f"{len(tokens)} words of sparse features"
+        yield InputError(path, line_number, found, "names and values in turn")
     for value in tokens[1::2]:
         if math.isnan(to_number(value)):
-            yield InputError(
-                path,
-                line_number,
-                f"the sparse value {shown(value)}",
-                "a number behind each sparse feature's name",
-                "Moses takes anything else for 0",
-            )
+            found, hint = f"the sparse value {shown(value)}", "Moses takes anything else for 0"
+            expected = "a number behind each sparse feature's name"
+            yield InputError(path, line_number, found, expected, hint)
 
 
 def _property_faults(column: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
     before, *properties = column.split(b"{{")
     if before.strip() or not all(b"}}" in one for one in properties):
-        yield InputError(
-            path, line_number, f"the properties {shown(column[:60])}", "{{Key value}} ..."
-        )
+        found = f"the properties {shown(column[:60])}"
+        yield InputError(path, line_number, found, "{{Key value}} ...")
     for one in properties:
         key = one.partition(b" ")[0].rstrip(b"}")
         if key not in KNOWN_PROPERTIES:
-            yield InputError(
-                path,
-                line_number,
-                f"the property {shown(key)}",
-                "one that Moses knows: Counts, Tree, SpanLength ...",
-                "Moses stops at any other",
-            )
+            expected = "one that Moses knows: Counts, Tree, SpanLength ..."
+            found, hint = f"the property {shown(key)}", "Moses stops at any other"
+            yield InputError(path, line_number, found, expected, hint)

@@ -177,13 +177,11 @@ def _check(tables: Sequence[Path], config: CombineConfig, dev: Path | None) -> N
 def _refuse_other_scores(tables: Sequence[Path]) -> None:
     n_scores = number_of_scores(tables)
     if n_scores != N_SCORES:
-        raise InputError(
-            tables[0],
-            1,
-            f"{n_scores} scores",
+        expected, hint = (
             "the four of Moses's training",
             "Combine the tables before other columns are added",
         )
+        raise InputError(tables[0], 1, f"{n_scores} scores", expected, hint)
 
 
 def _given_weights(config: CombineConfig, n_tables: int) -> NDArray[np.float64]:
@@ -297,12 +295,8 @@ def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
         elif LINKS.fullmatch(columns[SCORES]):
             pairs[pair] += 1
         else:
-            raise InputError(
-                path,
-                line_number,
-                shown(columns[SCORES]),
-                "word links, as Moses's extract writes them, or counts in column 5",
-            )
+            expected = "word links, as Moses's extract writes them, or counts in column 5"
+            raise InputError(path, line_number, shown(columns[SCORES]), expected)
     if not pairs:
         raise InputError(path, None, "no rows", "phrase pairs of a development text")
     return pairs

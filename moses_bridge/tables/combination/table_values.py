@@ -238,11 +238,10 @@ def _joined(
     differs = np.flatnonzero(all_masses != all_masses[first][places])
     if len(differs):
         row, earlier = differs[0], first[places[differs[0]]]
-        raise InputError(
-            table,
-            int(all_lines[row]),
-            f"a count(target) of {all_masses[row]:g}",
-            f"{all_masses[earlier]:g} as in row {all_lines[earlier]}, which has the same target",
-            "Take a table whose rows were counted together",
+        found = f"a count(target) of {all_masses[row]:g}"
+        expected = (
+            f"{all_masses[earlier]:g} as in row {all_lines[earlier]}, which has the same target"
         )
+        hint = "Take a table whose rows were counted together"
+        raise InputError(table, int(all_lines[row]), found, expected, hint)
     return _DistinctTargets(distinct, all_masses[first], all_lines[first])
