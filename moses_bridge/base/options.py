@@ -103,6 +103,17 @@ class ConfigOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobsOptions:
+    """The number of processes or threads of a command.
+
+    Attributes:
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    jobs: Positive = N_JOBS
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
     """The Ray cluster of a command.
 

@@ -68,6 +68,7 @@ class Progress:
         self._excluded_before = _EXCLUDED["seconds"]
         self._first: tuple[float, float] | None = None  # seconds and work done, at the first update
         self._bar: tqdm[Any] | None = None
+        self._is_estimate = False
 
     def __enter__(self) -> Progress:
         if _OPEN:
@@ -82,6 +83,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is None and self._is_estimate:
+            self.set_total_to_done()
         if self._bar is not None:
             self._bar.close()
         elif kind is None:
@@ -208,16 +211,7 @@ class LineProgress(Progress):
     ) -> None:
         n_lines = estimated_lines(path)
         super().__init__(label, None if n_lines is None else n_lines // n_parts, unit, done)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.set_total_to_done()
-        super().__exit__(kind, error, trace)
+        self._is_estimate = True
 
 
 def track(

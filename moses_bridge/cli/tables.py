@@ -14,10 +14,10 @@ from moses_bridge.base.config import with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     ConfigOptions,
     FileOrStdin,
     FileOrStdout,
+    JobsOptions,
     Natural,
     OutputDirectory,
     Positive,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions(ConfigOptions):
+class BuildOptions(JobsOptions, ConfigOptions):
     """Options of `moses-bridge build`.
 
     Attributes:
@@ -41,14 +41,12 @@ class BuildOptions(ConfigOptions):
         out: Directory for the model.
         links: Word alignment to use instead of a new one, in Pharaoh format.
         smoothing: How the phrase table's relative frequencies are smoothed.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     corpus_prefix: Annotated[Prefix, option("--corpus")]
     out: OutputDirectory
     links: FileOrStdin | None = None
     smoothing: Annotated[Smoothing | None, option(key="smoothing")] = None
-    jobs: Positive = N_JOBS
 
     def settings(self) -> BuildConfig:
         """The settings of a model."""

@@ -101,7 +101,31 @@ def prepare_corpus(
     own = [path for path in (source_file, target_file, *files) if path is not None]
     refuse_overwriting(_written(out, source, target, config), own)
     with held_directory(out):
-        return _prepare(source, target, out, config, source_file, target_file, files)
+        dropped: Counter[str] = Counter()
+        fetched: dict[str, str] = {}
+        if config.origin == "files":
+            pairs = _own_pairs(source, target, config, source_file, target_file, files, dropped)
+        else:
+            if source_file is not None or target_file is not None or files:
+                raise ConfigError(
+                    f"files were given, but the origin is {config.origin!r}, not 'files'"
+                )
+            archive = DebianArchive(out / "download", [source, target])
+            pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
+            fetched = digests_by_name((path, file_digest(path)) for path in read)
+        tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
+        cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
+        if not cleaned:
+            left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
+            raise UserError(
+                f"no sentence pair of {source}-{target} is left after cleaning"
+                + (f"; left out: {left_out}" if left_out else "; the origin has none")
+            )
+        parts = split_parts(cleaned, config, dropped)
+        nested = nested_texts(parts["train"], config.train_sizes, config.seed)
+        report = _report(source, target, config, parts, dropped, fetched)
+        _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
+        return report
 
 
 def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
@@ -124,40 +148,6 @@ def _texts(part: str, source: str, target: str, pairs: list[CorpusPair]) -> dict
         f"{part}.groups": [pair.raw.group or "" for pair in pairs],
         f"{part}.{source}": [pair.source for pair in pairs],
     }
-
-
-def _prepare(
-    source: str,
-    target: str,
-    out: Path,
-    config: CorpusConfig,
-    source_file: Path | None,
-    target_file: Path | None,
-    files: Sequence[Path],
-) -> CorpusReport:
-    dropped: Counter[str] = Counter()
-    fetched: dict[str, str] = {}
-    if config.origin == "files":
-        pairs = _own_pairs(source, target, config, source_file, target_file, files, dropped)
-    else:
-        if source_file is not None or target_file is not None or files:
-            raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
-        archive = DebianArchive(out / "download", [source, target])
-        pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
-        fetched = digests_by_name((path, file_digest(path)) for path in read)
-    tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
-    cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
-    if not cleaned:
-        left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
-        raise UserError(
-            f"no sentence pair of {source}-{target} is left after cleaning"
-            + (f"; left out: {left_out}" if left_out else "; the origin has none")
-        )
-    parts = split_parts(cleaned, config, dropped)
-    nested = nested_texts(parts["train"], config.train_sizes, config.seed)
-    report = _report(source, target, config, parts, dropped, fetched)
-    _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
-    return report
 
 
 def _check_languages(source: str, target: str) -> None:

@@ -100,8 +100,10 @@ def neighbors(options: NeighborOptions, computing: ComputeOptions) -> None:
         click.echo(json.dumps([near.as_json for near in found], indent=1))
 
 
-def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
-    """The directories of NAME=DIR, by name."""
+def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
+    """The scorers of NAME=DIR, with those names."""
+    from rescorer.models.model_directory import scorer_of_model
+
     named: dict[str, Path] = {}
     for model in models:
         name, equals, directory = model.partition("=")
@@ -110,7 +112,10 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
         if name in named:
             raise ConfigError(f"--model {model!r}: the name {name!r} stands twice")
         named[name] = Path(directory)
-    return named
+    return [
+        dataclasses.replace(scorer_of_model(directory, compute, trust_code), name=name)
+        for name, directory in named.items()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,17 +165,6 @@ def preferences(options: PreferenceOptions, computing: RawComputeOptions) -> Non
     write_preferences(result, options.outs)
     if not options.outs:
         click.echo(to_markdown(result), nl=False)
-
-
-def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
-    """The scorers of NAME=DIR, with those names."""
-    from rescorer.models.model_directory import scorer_of_model
-
-    named = _named_models(models).items()
-    return [
-        dataclasses.replace(scorer_of_model(directory, compute, trust_code), name=name)
-        for name, directory in named
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)

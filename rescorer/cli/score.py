@@ -15,12 +15,12 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import keep_freed_memory, loading
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     ClusterOptions,
     ExistingDirectory,
     FileOrStdin,
     FileOrStdout,
     InputFile,
+    JobsOptions,
     Natural,
     OutputFile,
     Positive,
@@ -70,7 +70,7 @@ class ScorerOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class TableOptions(JobsOptions):
     """Files and columns of `rescorer score`.
 
     Attributes:
@@ -86,7 +86,6 @@ class TableOptions:
         skip_bad: Move up to N malformed rows to OUT.bad instead of stopping at the first.
         shard: Score only the I-th of N parts; `rescorer merge` joins them.
         resume: Continue an interrupted run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     table: Annotated[FileOrStdin, ARGUMENT]
@@ -99,7 +98,6 @@ class TableOptions:
     skip_bad: Annotated[Natural, option(metavar="N")] = 0
     shard: Annotated[str | None, option(metavar="I/N")] = None
     resume: bool = False
-    jobs: Positive = N_JOBS
 
 
 @command
@@ -197,7 +195,7 @@ def merge(
 
 
 @dataclass(frozen=True, kw_only=True)
-class NBestOptions:
+class NBestOptions(JobsOptions):
     """Options of `rescorer nbest`.
 
     Attributes:
@@ -210,7 +208,6 @@ class NBestOptions:
         feature: Name of the feature: letters and digits.
         per_word_feature: Name of a second feature: the score divided by the number of words, including </s>.
         out: N-best list to write; the suffix chooses the compression.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     nbest: Annotated[FileOrStdin, ARGUMENT]
@@ -221,7 +218,6 @@ class NBestOptions:
     feature: str
     per_word_feature: str = ""
     out: FileOrStdout
-    jobs: Positive = N_JOBS
 
 
 @command

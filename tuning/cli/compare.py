@@ -22,8 +22,8 @@ from moses_bridge.base.options import (
     FileOrDirectory,
     InputFile,
     Jobs,
+    JobsOptions,
     OutputDirectory,
-    Positive,
     option,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -74,7 +74,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ConfigOptions):
+class CompareOptions(JobsOptions, ConfigOptions):
     """Options of `tuning compare`.
 
     Attributes:
@@ -89,7 +89,6 @@ class CompareOptions(ConfigOptions):
             documents instead of sentences.
         control: System that cannot help; the others are compared with it, too.
         run_commands: Run the commands named in the weights.json of a run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     systems: Annotated[tuple[str, ...], ARGUMENT]
@@ -100,7 +99,6 @@ class CompareOptions(ConfigOptions):
     groups: InputFile | None = None
     control: Annotated[str | None, option(key="control")] = None
     run_commands: Annotated[bool, option(key="run_commands")] = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> CompareConfig:
         """The settings of a comparison."""
@@ -183,7 +181,7 @@ def pool(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanOptions(ConfigOptions):
+class ScanOptions(JobsOptions, ConfigOptions):
     """Options of `tuning scan`.
 
     Attributes:
@@ -196,7 +194,6 @@ class ScanOptions(ConfigOptions):
         neural_lms: NAME=COMMAND, a feature of the built-in search; see `tuning tune --help`.
         run_commands: Run the commands named in the weights.json of a run.
         resume: Reuse the decodings in --out.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     system: Annotated[FileOrDirectory, ARGUMENT]
@@ -208,7 +205,6 @@ class ScanOptions(ConfigOptions):
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
     run_commands: Annotated[bool, option(key="run_commands")] = False
     resume: bool = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> ScanConfig:
         """The settings of a scan."""

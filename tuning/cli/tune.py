@@ -18,11 +18,11 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import loading
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     ClusterOptions,
     ConfigOptions,
     Directory,
     InputFile,
+    JobsOptions,
     OutputDirectory,
     Positive,
     option,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(SearchOptions):
+class TuneOptions(JobsOptions, SearchOptions):
     """Options of `tuning tune`.
 
     Attributes:
@@ -56,7 +56,6 @@ class TuneOptions(SearchOptions):
         neural_lms: NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given
             several times.
         left_out: Column kept at weight 0, like TranslationModel0_2; may be given several times.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     ini: InputFile
@@ -68,7 +67,6 @@ class TuneOptions(SearchOptions):
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
     left_out: Annotated[tuple[str, ...], option("--leave-out", key="left_out")] = ()
-    jobs: Positive = N_JOBS
 
     def settings(self) -> TuningConfig:
         """The settings of a tuning."""
@@ -140,7 +138,7 @@ class TestOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankOptions(SearchOptions):
+class RerankOptions(JobsOptions, SearchOptions):
     """Options of `tuning rerank`.
 
     Attributes:
@@ -160,7 +158,6 @@ class RerankOptions(SearchOptions):
         seed: Seed of the random numbers.
         resume: Continue the reranking of a RUN in --out.
         run_commands: Run the commands named in the weights.json of a run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     run: Annotated[Directory | None, ARGUMENT] = None
@@ -176,7 +173,6 @@ class RerankOptions(SearchOptions):
     seed: int = 1
     resume: bool = False
     run_commands: Annotated[bool, option(key="run_commands")] = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> RerankConfig:
         """The settings of a reranking."""
@@ -283,7 +279,7 @@ def _print_comparison(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizeOptions(ConfigOptions):
+class OptimizeOptions(JobsOptions, ConfigOptions):
     """Options of `tuning optimize`.
 
     Attributes:
@@ -292,7 +288,6 @@ class OptimizeOptions(ConfigOptions):
         init_weights: File init.opt of Moses with the weights to start from.
         optimizer: Algorithm that finds the weights.
         seed: Seed of the random numbers.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     features: tuple[InputFile, ...]
@@ -300,7 +295,6 @@ class OptimizeOptions(ConfigOptions):
     init_weights: InputFile
     optimizer: OptimizerName = "kbmira"
     seed: int = 1
-    jobs: Positive = N_JOBS
 
     def settings(self) -> OptimizerConfig:
         """The settings of the optimisers."""
