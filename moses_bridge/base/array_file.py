@@ -19,12 +19,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 class ArrayFile(Generic[Kind]):
-    """A one-dimensional array in a file; parts of it are read and written by their indices.
-
-    Args:
-        file: an empty file, open for writing and reading.
-        kind: type of the numbers.
-    """
+    """A one-dimensional array of one type in a file opened empty; parts are read and written by index."""
 
     def __init__(self, file: BinaryIO, kind: type[Kind]) -> None:
         self._file = file
@@ -76,10 +71,7 @@ class ArrayFile(Generic[Kind]):
         return cast("NDArray[Kind]", values)
 
     def mapped(self) -> NDArray[Kind]:
-        """All numbers as a memory-mapped array, *Shape:* (length,).
-
-        It can be changed but not extended. It stays valid after the file is closed.
-        """
+        """A memory map of all numbers (length,), writable, not extensible, valid after the file is closed."""
         if not self._length:
             return cast("NDArray[Kind]", np.empty(0, self._kind))
         n_bytes = self._length * self._kind.itemsize
@@ -116,11 +108,7 @@ def _near(places: NDArray[Any]) -> Iterator[tuple[int, int]]:
 
 
 class ArrayFiles(contextlib.ExitStack):
-    """Nameless files in one directory; the system frees them however the process ends.
-
-    Args:
-        directory: a directory with room for them.
-    """
+    """Nameless files in one directory, freed by the system however the process ends."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
@@ -153,7 +141,7 @@ Numbers = ArrayFile[np.int32] | ArrayFile[np.int64]
 
 
 def numbers_below(limit: int, files: ArrayFiles) -> Numbers:
-    """An empty array for numbers below a limit, with 32 bits per number if they suffice."""
+    """An empty array for numbers below a limit, with 32 bits per number if possible."""
     return files.new(np.int32) if limit <= np.iinfo(np.int32).max else files.new(np.int64)
 
 

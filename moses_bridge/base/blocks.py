@@ -1,4 +1,4 @@
-"""Blocks of consecutive items of a stream, and results in the order of their items, computed in parallel."""
+"""Blocks of items of a stream, pieces of whole lines of a file, and parallel results in their order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
+
+import numpy as np
+
+from moses_bridge.base.textio import PIECE_BYTES, StrPath, damaged, line_limit, open_read, too_long
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,11 +30,7 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield function(item) of each item in their order, computed by a pool.
 
-    Args:
-        pool: computes the results.
-        function: makes a result of an item.
-        items: read as the results are taken.
-        n_ahead: number of items given to the pool beyond the one whose result is taken.
+    Items are read as results are taken: the pool has at most n_ahead items after the current one.
     """
     waiting: deque[Future[Result]] = deque()
     try:
@@ -48,12 +48,11 @@ def in_order(
 def map_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Iterator[Result]:
-    """Yield function(item) of each item, in their order, with `jobs` of them in work at a time.
+    """Yield function(item) of each item in their order, computed by `jobs` threads.
 
-    Each job computes on one thread: the items are independent, so processors are better used by
-    more items than by sharing one, and a result does not depend on the number of threads. Items are
-    read ahead of the jobs, so reading and what the caller does with a result overlap with them.
-    A function that computes with PyTorch has to have loaded it before.
+    Each job computes on one thread, so processors work on several items instead of sharing one, and no
+    result depends on the number of threads. Reading items and using results overlap with the jobs.
+    A function computing with PyTorch must have loaded it before.
     """
     with _one_thread_each(jobs) as pool:
         yield from in_order(pool, function, items, jobs)
@@ -72,3 +71,41 @@ def _one_thread_each(jobs: int) -> Iterator[ThreadPoolExecutor]:
             yield pool
     finally:
         torch.set_num_threads(n_threads)
+
+
+def read_whole_lines(path: StrPath) -> Iterator[bytes]:
+    """Yield pieces of some hundred kilobytes that end with a line, each line followed by "\\n".
+
+    Raises:
+        InputError: as `textio.read_lines`.
+    """
+    n_lines = n_begun = 0
+    longest = line_limit()
+    begun: list[bytes] = []  # pieces of an unfinished line
+    with open_read(path) as stream:
+        while True:
+            try:
+                piece = stream.read(PIECE_BYTES)
+            except Exception as error:  # each compression has an error class of its own
+                raise damaged(path, n_lines + 1, error) from error
+            if not piece:
+                break
+            cut = piece.rfind(b"\n") + 1
+            if cut:
+                whole = b"".join((*begun, piece[:cut]))
+                yield whole
+                n_lines += _n_lines(whole)
+                begun.clear()
+                n_begun = 0
+            begun.append(piece[cut:])
+            n_begun += len(begun[-1])
+            if n_begun > longest:
+                raise too_long(path, n_lines + 1)
+    rest = b"".join(begun)
+    if rest:
+        yield rest + b"\n"
+
+
+def _n_lines(text: bytes) -> int:
+    """How many lines end in a text; `bytes.count` takes five times as long."""
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))

@@ -1,7 +1,4 @@
-"""The values of settings and options with a choice of names.
-
-They are here, and not beside the code they select, so that a command can list them without loading that code.
-"""
+"""Names to choose from in settings and options, listed by commands without loading the selected code."""
 
 from __future__ import annotations
 

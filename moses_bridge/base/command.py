@@ -1,4 +1,4 @@
-"""The common parts of the three commands: exit codes, sections, version, choices, settings and processes."""
+"""The common parts of the three commands: exit codes, sections, version, settings and processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from moses_bridge.base.options import (
     OutputPath,
     PrintConfig,
     arguments_of,
-    made_of,
+    instance_of,
     parameters_of,
 )
 from moses_bridge.base.overwriting import protected, refuse_overwriting
@@ -39,8 +39,6 @@ from moses_bridge.base.textio import FULL, remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
-
-
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 
 
@@ -59,12 +57,7 @@ def _be_verbose(ctx: click.Context, parameter: click.Parameter, is_verbose: bool
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 IS_VERBOSE = "moses_bridge.is_verbose"
 QUIET = click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=_be_quiet,
-    help="Show no progress.",
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_be_quiet, help="Show no progress."
 )
 VERBOSE = click.option(
     "-v",
@@ -108,7 +101,7 @@ class Command(click.Command):
         for flag in self.params:
             if isinstance(flag, PrintConfig) and PRINT_CONFIG in args:
                 click.Command.parse_args(_without_required(self), ctx, args)
-                settings = made_of(flag.kind, ctx.params).settings()
+                settings = instance_of(flag.kind, ctx.params).settings()
                 click.echo(commented_toml(settings), nl=False)
                 ctx.exit()
         return super().parse_args(ctx, args)
@@ -131,11 +124,7 @@ class Command(click.Command):
             raise UserError(_no_memory(ctx, error)) from error
 
     def paths(self, values: Mapping[str, Any]) -> tuple[list[Path], list[Path]]:
-        """The paths in a command line: those to write, and those to read.
-
-        Args:
-            values: values by parameter.
-        """
+        """The paths to write and those to read, of the values by parameter."""
         outputs, inputs = list[Path](), list[Path]()
         for parameter in self.params:
             for kind, value in _values_of(parameter, values.get(parameter.name or "")):
@@ -158,13 +147,13 @@ def _values_of(
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means lack of memory; on a CPU, PyTorch has no class of its own for it."""
+    """Whether an error means lack of memory; on a CPU, PyTorch has no class for it."""
     message = str(error)
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
 def _no_memory(ctx: click.Context, error: Exception) -> str:
-    """One line: the failed request, and the numbers on the command line to lower."""
+    """A message of one line: the failed request, and the numbers on the command line to lower."""
     lines = str(error).strip().split("\n")
     request = next(
         (line for line in lines if any(words in line for words in OUT_OF_MEMORY)), lines[0]
@@ -211,13 +200,13 @@ def command(function: Callable[..., None]) -> Command:
 
 
 def program(function: Callable[[], None]) -> CommandGroup:
-    """Make the group of a program's commands, which has --version, --quiet, --verbose and -h besides --help."""
+    """Make the group of a program's commands, with --version, --quiet, --verbose, -h and --help."""
     options = VERSION(QUIET(VERBOSE(function)))
     return click.group(cls=CommandGroup, context_settings=HELP_NAMES)(options)
 
 
 class CommandGroup(click.Group):
-    """A click group whose commands are listed in sections, and end with one line instead of a traceback.
+    """A click group listing its commands in sections and reporting errors in one line, not a traceback.
 
     The exit status is 1 for a fault the user can mend (a UserError, or one of the system: no space, no
     permission), 130 for an interrupt, and 2, from click, for a wrong command line. A closed pipe (`| head`)
@@ -225,7 +214,7 @@ class CommandGroup(click.Group):
     unfinished files.
 
     Attributes:
-        extra: the extra to name where a command needs a missing module that several extras have.
+        extra: the extra to name for a missing module of several extras.
     """
 
     command_class = Command
@@ -276,7 +265,7 @@ class CommandGroup(click.Group):
         sys.exit(FAILED)
 
     def _continuation(self, ctx: click.Context) -> str:
-        """How to continue what was interrupted, if it can be."""
+        """Advice to continue the interrupted command, if it can be continued."""
         command = self.get_command(ctx, str(ctx.invoked_subcommand))
         options = [name for each in command.params for name in each.opts] if command else []
         return "; continue with --resume" if "--resume" in options else ""
@@ -284,7 +273,7 @@ class CommandGroup(click.Group):
 
 @contextlib.contextmanager
 def _measured(ctx: click.Context) -> Iterator[None]:
-    """Print on standard error what runs where, its time and memory, and the traceback of an error."""
+    """Print version, machine, time, memory and the traceback of an error on standard error."""
     from moses_bridge.base.progress import duration
     from moses_bridge.base.provenance import own_version
 
@@ -306,7 +295,7 @@ def _measured(ctx: click.Context) -> Iterator[None]:
 
 
 def _advice(error: OSError) -> str:
-    """What to do if there is no room."""
+    """Advice for a lack of room; "" for other errors."""
     if error.errno == errno.EFBIG:
         return ". Raise the limit of file sizes (ulimit -f), or name another place"
     if error.errno in FULL and error.errno != errno.EIO:
@@ -344,7 +333,7 @@ def _tidy_when_ended() -> Iterator[None]:
 
 
 def _close_output() -> None:
-    """Drop output that cannot be written; otherwise Python would try again at exit and complain."""
+    """Drop unwritable output; otherwise Python would try again at exit and complain."""
     try:
         sys.stdout.flush()
     except OSError:

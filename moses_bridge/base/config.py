@@ -35,7 +35,7 @@ class WrongValueError(ConfigError):
     """A value of the wrong type.
 
     Args:
-        where: the file or another source, and the names of the key and its tables.
+        where: the file or other source, and the names of the key and its tables.
         found: the value, quoted by `shown_value`.
         expected: the expected type or values.
     """
@@ -125,10 +125,7 @@ def load_toml(path: StrPath) -> dict[str, Any]:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and tables are nested more than `MAX_DEPTH` deep.
-
-    Functions walking through a value are recursive, and Python allows a thousand nested calls.
-    """
+    """Whether lists and tables are nested more than `MAX_DEPTH` deep, too deep for recursive functions."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
@@ -166,17 +163,17 @@ def from_mapping(
 ) -> Config:
     """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
 
+    A dataclass may list keys of earlier versions in `former_keys`, each with the text to write instead.
+
     Args:
         kind: the dataclass.
-        mapping: settings by name; a nested table changes what it names in the default of its field.
+        mapping: settings by name; a nested table changes only its own keys in the default of its field.
         where: source of the mapping, for errors.
         defaults: settings with the values of keys not in the mapping; None for the dataclass's defaults.
 
-    A dataclass may list keys of earlier versions in `former_keys`, each with the text to write instead.
-
     Raises:
-        ConfigError: a key is unknown, one without default is missing, or a value has the wrong
-            type or is out of its limits; the message of an unknown key names the nearest valid one.
+        ConfigError: a key is unknown (the message names the nearest valid one), one without default is
+            missing, or a value has the wrong type or is out of its limits.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = dataclasses.fields(typing.cast(Any, kind))
@@ -208,36 +205,33 @@ def from_mapping(
 
 
 def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a mapping with fields in a dataclass; newer versions may write more keys."""
+    """The part of a mapping with fields in a dataclass; newer versions may have written more keys."""
     names = {field.name for field in dataclasses.fields(kind)}
     return {key: value for key, value in mapping.items() if key in names}
 
 
 def check_limits(settings: Any) -> None:
-    """Refuse settings out of the limits of their types; for __post_init__.
+    """Refuse a dataclass of settings out of the limits of their types; for __post_init__.
 
     A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or
     tuple[Annotated[float, AtLeast(0), Below(1)], ...].
-
-    Args:
-        settings: a dataclass.
 
     Raises:
         ConfigError: a value is out of a limit.
     """
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
-        for number, limit in _limited(hints[field.name], getattr(settings, field.name)):
+        for number, limit in _with_limits(hints[field.name], getattr(settings, field.name)):
             if number not in limit:
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:
-    """The settings of a file, with the options of the command line in the place of its values.
+    """The settings of a file, overridden by options of the command line.
 
     Args:
         config: the settings of the file.
-        options: values by key, in a table like "loop.max_minutes"; None for an option not given.
+        options: values by key, like "loop.max_minutes" in a table; None for an option not given.
 
     Raises:
         ConfigError: a value is out of its limits.
@@ -254,13 +248,7 @@ def with_options(config: Config, options: Mapping[str, Any]) -> Config:
 
 
 def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
-    """The end of an error message about an unknown name: the nearest valid name, or else all of them.
-
-    Args:
-        name: the unknown name.
-        names: the valid names.
-        what: the word for them.
-    """
+    """The end of a message about an unknown name: the nearest of the valid `names`, or else all `what`."""
     valid = sorted(names)
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
     if close:
@@ -268,19 +256,19 @@ def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
     return f"; the {what} are {', '.join(valid)}"
 
 
-def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
+def _with_limits(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
     """Each number in a value, with each of its limits."""
     if typing.get_origin(hint) is Annotated:
         if isinstance(value, int | float):
             yield from ((value, limit) for limit in limits(hint))
-        yield from _limited(hint.__origin__, value)
+        yield from _with_limits(hint.__origin__, value)
     elif _is_union(hint):
         for option in typing.get_args(hint):
-            yield from _limited(option, value)
+            yield from _with_limits(option, value)
     elif typing.get_origin(hint) is tuple and isinstance(value, tuple):
         members = _members(typing.get_args(hint), len(value))
         for member, number in zip(members, value, strict=True):
-            yield from _limited(member, number)
+            yield from _with_limits(member, number)
 
 
 def limits(hint: Any) -> list[Limit]:
@@ -295,17 +283,17 @@ def choices(hint: Any) -> list[Any]:
 
 
 def unwrapped(hint: Any) -> tuple[Any, list[Any]]:
-    """A type without None and without what Annotated adds, and all that is added, the outermost first."""
-    added: list[Any] = []
+    """A type without None and Annotated, and the notes of all Annotated, outermost first."""
+    notes: list[Any] = []
     while True:
         if typing.get_origin(hint) is Annotated:
-            added += hint.__metadata__
+            notes += hint.__metadata__
             hint = hint.__origin__
             continue
         members = typing.get_args(hint) if _is_union(hint) else ()
         inner = [member for member in members if member is not types.NoneType]
         if len(inner) != 1:
-            return hint, added
+            return hint, notes
         (hint,) = inner
 
 
@@ -347,9 +335,7 @@ def _at(where: str, what: str) -> str:
 
 def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
     options = _options(hint)
-    if Any in options:
-        return value
-    if value in choices(hint):
+    if Any in options or value in choices(hint):
         return value
     for option in options:
         if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
@@ -368,22 +354,19 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
                 key: _convert(member, each, _at(where, key if key.isprintable() else repr(key)))
                 for key, each in value.items()
             }
-    if type(value) is int and not SMALLEST_INT <= value <= LARGEST_INT and _is_number(options):
+    is_number = int in options or float in options
+    if type(value) is int and is_number and not SMALLEST_INT <= value <= LARGEST_INT:
         raise WrongValueError(where, shown_value(value), "a number of at most 64 bits")
     if float in options and type(value) is int:
         return float(value)
     if Path in options and isinstance(value, str | Path):
         return Path(value)
     if type(value) not in options:
-        raise WrongValueError(where, shown_value(value), _wanted(hint))
+        raise WrongValueError(where, shown_value(value), _expected(hint))
     return value
 
 
-def _is_number(options: Sequence[Any]) -> bool:
-    return int in options or float in options
-
-
-def _wanted(hint: Any) -> str:
+def _expected(hint: Any) -> str:
     """The expected values of a type, in words."""
     allowed = choices(hint)
     names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
@@ -415,13 +398,12 @@ def _members(members: tuple[Any, ...], n_values: int) -> tuple[Any, ...]:
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """The types in a union, without their limits; any other type by itself."""
+    """The types in a union, without Annotated; any other type by itself."""
     bare = _bare(hint)
     return tuple(map(_bare, typing.get_args(bare))) if _is_union(bare) else (bare,)
 
 
 def _bare(hint: Any) -> Any:
-    """A type without its limits."""
     return hint.__origin__ if typing.get_origin(hint) is Annotated else hint
 
 

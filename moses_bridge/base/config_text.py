@@ -1,4 +1,4 @@
-"""Settings as text: as TOML with the meaning of each key, and as the rows of a list of all settings."""
+"""Settings as text: TOML with the meaning of each key, and rows for a list of all settings."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Setting:
     """One key of a settings file, or one table of keys.
 
     Attributes:
-        name: its name; in a table, like "loop.max_minutes".
+        name: its name, like "loop.max_minutes" in a table.
         meaning: its sentence in the docstring of the dataclass.
         kind: its type, in TOML's words.
         limits: its allowed values in words; "" for any of its type.
-        value: its value; None if it is not set, and for a table.
+        value: its value; None if not set, and for a table.
         is_table: whether it is a table; its keys follow.
     """
 
@@ -44,7 +44,7 @@ class Setting:
 
 
 def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
-    """Yield each key of a dataclass of settings, in its order; a table comes before its keys.
+    """Yield each key of a dataclass of settings in order, a table before its keys.
 
     Args:
         config: the dataclass.
@@ -68,9 +68,7 @@ def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
 
 
 def meanings(kind: type[Any]) -> dict[str, str]:
-    """The meaning of each field of a dataclass, from the section "Attributes:" of its docstring.
-
-    An inherited field may be explained in the docstring of its own class.
+    """The meaning of each field, from the section "Attributes:" of the docstrings of a dataclass and its bases.
 
     Raises:
         TypeError: a field is not explained.
@@ -154,8 +152,7 @@ def limits_in_words(hint: Any) -> str:
 def commented_toml(config: Any) -> str:
     """TOML text of a dataclass of settings, each key below its meaning and its limits.
 
-    Reading it results in the same settings. A key without a value becomes a comment, since TOML has no
-    None.
+    Reading it gives the same settings. A key without a value becomes a comment, since TOML has no None.
     """
     tables: dict[str, list[Setting]] = {"": []}
     headers: dict[str, str] = {}
@@ -189,14 +186,9 @@ def _table_lines(name: str, meaning: str, settings: list[Setting]) -> Iterator[s
 
 
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        COMMENT_WIDTH,
-        initial_indent="# ",
-        subsequent_indent="# ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text)
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
@@ -240,5 +232,5 @@ def toml_value(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string: JSON's escapes, and one more character that TOML forbids."""
+    """A basic string: JSON's escapes, and one more for DEL, which TOML forbids."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Errors in the user's input, settings, tools or packages, with messages saying how to mend them."""
+"""Errors in the user's input, settings, tools or packages; their messages say how to mend them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,13 @@ BYTES_SHOWN = 120  # of a line quoted in a message
 
 Extra = Literal["build", "cluster", "ct2", "hf", "kenlm", "report", "views"]
 
-# Modules by extra, as in pyproject.toml. Commands of moses-bridge need "build", those of rescorer "views", and
-# those of tuning "report"; where several extras have a module, the error names the command's own.
+# Modules by extra, as in pyproject.toml. Commands of moses-bridge need "build", of rescorer "views", of tuning
+# "report"; for a module in several extras, the error names the command's own.
 MODULES: Mapping[Extra, frozenset[str]] = {
     "build": frozenset({"polib", "rapidfuzz", "sacremoses", "scipy", "thot"}),
     "report": frozenset(
-        {
-            "jinja2",
-            "matplotlib",
-            "pandas",
-            "rapidfuzz",
-            "sacrebleu",
-            "sacremoses",
-            "scipy",
-            "sklearn",
-            "vl_convert",
-        }
+        {"jinja2", "matplotlib", "pandas", "rapidfuzz", "sacrebleu", "sacremoses", "scipy"}
+        | {"sklearn", "vl_convert"}
     ),
     "views": frozenset({"matplotlib", "openTSNE", "pandas", "scipy", "tensorboardX"}),
     "cluster": frozenset({"ray"}),
@@ -55,9 +46,9 @@ class InputError(UserError):
     Args:
         path: the file.
         line: 1-based line number, or None if the fault is not in one line.
-        found: what is there.
-        expected: what should be there.
-        hint: what to do about it.
+        found: the faulty part.
+        expected: a description of valid input.
+        hint: advice.
     """
 
     def __init__(
@@ -109,12 +100,7 @@ class ToolError(UserError):
 
 
 class MissingExtraError(UserError):
-    """A package is not installed; the message has the command that installs it.
-
-    Args:
-        module: the module that could not be imported.
-        extra: the extra it belongs to.
-    """
+    """A module of an extra is not installed; the message has the command installing it."""
 
     def __init__(self, module: str, extra: Extra) -> None:
         self.module = module
@@ -129,10 +115,7 @@ class MissingExtraError(UserError):
 
 @contextmanager
 def extra_named(own: Extra) -> Iterator[None]:
-    """Name the extra if a module of one is missing, in a `with` block or as a decorator of a function.
-
-    Args:
-        own: the extra to name for a module that several have.
+    """Name the extra of a missing module, `own` first, in a `with` block or decorated function.
 
     Raises:
         MissingExtraError: the block imported a module of an extra that is not installed.

@@ -1,4 +1,4 @@
-"""Experiment files: TOML, based on other such files if need be, split into a file for each top-level table."""
+"""Experiment files: TOML, possibly based on other such files, split into a file per top-level table."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BASE = "base"
 def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
     """Write each top-level table of an experiment to OUT/NAME.toml.
 
-    A file is left untouched if its text would not change, so that make repeats only steps depending on a
-    changed table.
+    Files that would stay the same are not touched, so that make repeats only steps depending on a changed
+    table.
 
     Args:
         experiments: files of the experiment; see `load_experiment`.

@@ -1,7 +1,7 @@
 """Locks of outputs: no two commands write one file, or into one directory, at the same time.
 
-The lock is the kernel's (flock), so it ends with the process holding it, however that ends. It is taken on a
-hidden file with the name of its holder; the next command takes over the file of a killed process.
+The kernel's lock (flock) ends with its process, however that ends. It is taken on a hidden file naming its
+holder; the next command takes over the file of a killed process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import removed_by_signals
 
-LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock beside it
+LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock next to it
 NOT_OFFERED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 HOLDER_BYTES = 4096
 _HANDLES: set[int] = set()  # open files with the locks of this process
@@ -30,8 +30,8 @@ _HANDLES: set[int] = set()  # open files with the locks of this process
 def held_file(target: Path) -> Iterator[None]:
     """Lock a file for writing, until the end of the `with` block; a link is followed.
 
-    The lock excludes other callers of this function only. On a file system without locks (some network file
-    systems) it prints a warning on standard error, and there is no lock.
+    It excludes other callers of this function only. On a file system without locks (some network ones), a
+    warning on standard error replaces the lock.
 
     Raises:
         UserError: another command is writing the file; the error names it.
@@ -77,7 +77,7 @@ def _held(lock: Path, target: Path) -> Iterator[None]:
         with removed_by_signals(lock):
             yield
     finally:
-        lock.unlink(missing_ok=True)  # while it is held, so that a waiting process sees it gone
+        lock.unlink(missing_ok=True)  # while holding it, so that a waiting process sees it gone
         _HANDLES.discard(handle)
         os.close(handle)
 
@@ -140,7 +140,7 @@ def _holder(handle: int) -> str:
 
 
 def _let_go() -> None:
-    """Close the locks in a forked process: its copies of their files would keep them after the parent."""
+    """Close the locks in a forked process: its copies of the files would keep them after the parent ends."""
     for handle in _HANDLES:
         os.close(handle)
     _HANDLES.clear()

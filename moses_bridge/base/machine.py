@@ -1,4 +1,4 @@
-"""This machine and this process on it: processors, what is loaded, and the memory that it keeps."""
+"""This machine and this process: processors, loaded modules, kept memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ MOST_KEPT, MOST_KEPT_BEFORE_2_35 = 2**29, 2**25
 
 
 def n_processors() -> int:
-    """The number of processors this process may use, at most those of the machine.
-
-    A container or a batch system often gives a process only some of them; more worker processes than these
-    would only wait for each other.
-    """
+    """The number of processors this process may use; a container or batch system may allow only some."""
     return len(os.sched_getaffinity(0))
 
 
@@ -36,7 +32,7 @@ def processor_name() -> str:
 
 
 def processor_words() -> frozenset[str]:
-    """The words of the system's description of the processor, its instructions among them; none without one."""
+    """The words, including instructions, of the system's description of the processor, if it has one."""
     with contextlib.suppress(OSError):
         return frozenset(DESCRIPTION.read_text(errors="replace").split())
     return frozenset()
@@ -57,11 +53,11 @@ def machine() -> str:
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """Load modules in this block; they are not swept for garbage, neither meanwhile nor later.
+    """Skip garbage collection while loading modules, and exempt the loaded objects from it.
 
-    Modules stay until the process ends, and Python looks through their objects again and again, at the end
-    too: 0.5 of the 1.4 s of a process that does no more than load PyTorch. What is made after the block is
-    swept as ever, so a file that a user's own module left open is complete.
+    Modules stay until the process ends, yet collecting through their objects takes 0.5 of the 1.4 s of a
+    process only loading PyTorch. Later objects are collected as usual, so a file left open by a user's own
+    module is complete.
     """
     n_modules = len(sys.modules)
     gc.disable()
@@ -74,14 +70,14 @@ def loading() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep the memory that it frees, where the C library is glibc.
+    """Let this process keep the memory it frees, where the C library is glibc.
 
-    By default glibc gives large pieces back to the system and gets them anew, cleared page by page: a tenth of
-    the time of an NNJM's training.
+    By default glibc returns large pieces to the system and gets them again, cleared page by page: a tenth
+    of the time of an NNJM's training.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    # The first threshold is for pieces that come from the system directly; glibc before 2.35 has a limit.
+    # The first threshold is for pieces taken directly from the system; glibc before 2.35 limits it.
     if mallopt(M_MMAP_THRESHOLD, MOST_KEPT) or mallopt(M_MMAP_THRESHOLD, MOST_KEPT_BEFORE_2_35):
         mallopt(M_TRIM_THRESHOLD, MOST_KEPT)

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 MAX_STEPS = 10_000
 SMALLEST_MOVE = 1e-8  # the search ends when no weight moves further in a step
 SUM_TOLERANCE = 1e-3  # of given weights: 0.333,0.333,0.333 sum to 1
-LEAST_WEIGHT = 1e-6  # a weight of 0 would make what one model alone knows impossible
+LEAST_WEIGHT = 1e-6  # with a weight of 0, observations known to one model alone would be impossible
 
 
 class Observations(NamedTuple):
-    """What models say about observations; a mixture gives them the probability w·values / w·masses.
+    """Observations under several models; a mixture gives them the probability w·values / w·masses.
 
     Attributes:
-        values: (n, n_models) probability of each, times the mass; 0 where a model does not know it.
-        masses: (n, n_models) how much each model has a say: all 1 in a plain mixture, 0 for a model that
-            knows nothing of the condition, or the count of the condition where counts are added.
+        values: (n, n_models) probability of each, times the mass; 0 if unknown to the model.
+        masses: (n, n_models) all 1 in a plain mixture; 0 for a model not knowing the condition; the count
+            of the condition where counts are added.
         counts: (n,) how often each was observed.
     """
 
@@ -31,10 +31,9 @@ class Observations(NamedTuple):
 def fitted_weights(observations: Observations) -> NDArray[np.float64]:
     """The weights that maximise sum_n counts_n log(w·values_n / w·masses_n), (n_models,); they sum to 1.
 
-    With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is the only one.
-    Otherwise the logarithm of w·masses is replaced in each step by its tangent (an MM algorithm, like
-    Hunter's for Bradley-Terry models, 2004); no step lowers the likelihood, and the search begins
-    at equal weights.
+    With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is unique. Otherwise
+    each step replaces the logarithm of w·masses by its tangent (an MM algorithm, like Hunter's for
+    Bradley-Terry models, 2004). No step lowers the likelihood; the search begins at equal weights.
 
     Args:
         observations: at least one with a value above 0; those without one are left out.
@@ -55,7 +54,7 @@ def fitted_weights(observations: Observations) -> NDArray[np.float64]:
 
 
 def cross_entropy(observations: Observations, weights: NDArray[np.float64]) -> float:
-    """Mean of -log2(w·values / w·masses), in bits per observation; those that no model knows are left out.
+    """Mean of -log2(w·values / w·masses), in bits per observation known to a model.
 
     Args:
         observations: at least one with a value above 0.

@@ -1,4 +1,4 @@
-"""Near copies: how much of a sentence is in one sentence of another text, word for word and in order."""
+"""Near copies: the similarity of a sentence to the nearest sentence of another text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rapidfuzz.distance import Levenshtein
 from moses_bridge.base.progress import Progress
 
 LEVELS = (0.5, 0.7, 0.8)  # the similarities whose shares are stated
-FAR = LEVELS[0]  # a sentence is far from a text if nothing in it is as similar as this
-DIGITS = 9  # similarities are quotients of numbers of words, and 1 - 3 / 10 is to be 0.7
+FAR = LEVELS[0]  # a sentence is far from a text without a sentence at least as similar as this
+DIGITS = 9  # similarities are quotients of numbers of words: 1 - 3 / 10 must be 0.7
 SLACK = 1e-6  # with a limit of 0.6 itself, RapidFuzz leaves out 1 - 2 / 5
 VALUES_AT_ONCE = 1 << 22  # of the table of similarities, 8 bytes each
-WORDS_AT_ONCE = 1 << 20  # a character of Unicode stands for a word, and there are 1,114,112
-NOWHERE = chr(0)  # a word that the other text does not have
+WORDS_AT_ONCE = 1 << 20  # each word becomes one of the 1,114,112 characters of Unicode
+NOWHERE = chr(0)  # a word missing from the other text
 
 Words = Sequence[str] | Sequence[bytes]
 Ranks = Sequence[int] | NDArray[np.int64]
@@ -35,15 +35,14 @@ def nearest_similarities(
 ) -> NDArray[np.float64]:
     """Similarity of each sentence to the nearest of the others: 1 - edit distance / words of the longer one.
 
-    It is the fuzzy match score of translation memories (Koehn & Senellart 2010, section 3), with the
-    distance of Levenshtein (1966) on words. All others of a possible length are looked at.
+    This is the fuzzy match score of translation memories (Koehn & Senellart 2010, section 3), with the
+    distance of Levenshtein (1966) on words. All others of a possible length are compared.
 
     Args:
         sentences: tokenised, words separated by blanks.
         others: the same.
         least: smaller similarities are 0; above 0, at most 1. The nearer to 1, the faster.
-        ranks: a number for each sentence and for each of the others; a sentence is then compared with those
-            of a higher number alone.
+        ranks: numbers of the sentences and of the others; a sentence is compared only with higher ones.
         jobs: number of threads; -1 takes one for each processor.
 
     Returns:
@@ -65,21 +64,14 @@ def nearest_similarities(
 
 
 def near_shares(similarities: NDArray[np.float64]) -> dict[str, float]:
-    """The share of sentences at least as similar as each of `LEVELS`, by the level's digits.
-
-    Args:
-        similarities: those of `nearest_similarities`, *Shape:* (n_sentences,), at least one.
-    """
+    """The share of `nearest_similarities` (n_sentences,) reaching each of `LEVELS`, by the level's digits."""
     return {str(level): float((similarities >= level).mean()) for level in LEVELS}
 
 
 class _Texts:
-    """The other sentences as strings of one letter a word, the short ones first.
+    """The other sentences as strings of one letter per word, short ones first; words without letter are alike.
 
-    Args:
-        sentences: tokenised.
-        ranks: a number for each of them; of equal sentences the highest is enough.
-        letters: letters of words; others are all the same letter.
+    Of the ranks of equal sentences the highest is enough.
     """
 
     def __init__(
@@ -124,7 +116,7 @@ def _letters(sentences: Sequence[Words]) -> dict[str | bytes, str]:
 
 
 def _blocks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """The places of sizes in runs that sum to a number at most."""
+    """Runs of places whose sizes sum to `most` or less; a larger size is a run of its own."""
     block: list[int] = []
     total = 0
     for place, size in enumerate(sizes):
@@ -140,7 +132,7 @@ def _blocks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
 def _of_one_length(
     places: Sequence[int], sentences: Sequence[Words], n_others: int
 ) -> Iterator[list[int]]:
-    """Places whose sentences have one length, as many as are compared at once."""
+    """Groups of places of sentences of one length, compared at once."""
     by_length: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
         by_length[len(sentences[place])].append(place)

@@ -1,6 +1,6 @@
 """Options and arguments of a command, made from the parameters of its function and the fields of data classes.
 
-A field gives the name, the type, the limits, the choices and the default; the docstring of its class, the help.
+Name, type, limits, choices and default are those of the field; the help is from the docstring of its class.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DEFAULT_NOTE = "[default:"
 PRINT_CONFIG = "--print-config"
 
 
-# Kinds of paths. A missing directory, or one without a file, is reported by the code reading it.
 class OutputPath(click.Path):
     """A file or directory written by a command; every other `click.Path` is read."""
 
 
+# Kinds of paths. A missing directory, or one without a file, is reported by the code reading it.
 InputFile = Annotated[Path, click.Path(exists=True, dir_okay=False, path_type=Path)]
 FileOrStdin = Annotated[
     Path, click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -58,8 +58,8 @@ STANDARD_STREAM = Path("-")
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a field becomes an option, where its name and type do not say it.
+class OptionForm:
+    """The form of an option, for the `Annotated` type of a field, where name and type do not suffice.
 
     Attributes:
         names: names of the option; without any it is "--" and the name of the field.
@@ -74,23 +74,17 @@ class Form:
     is_argument: bool = False
 
 
-ARGUMENT = Form(is_argument=True)
+ARGUMENT = OptionForm(is_argument=True)
 
 
-def option(*names: str, key: str = "", metavar: str | None = None) -> Form:
-    """The `Form` of a field, for its `Annotated` type.
-
-    Args:
-        names: names of the option; without any it is "--" and the name of the field.
-        key: key of the settings set by the option, like "loop.max_minutes".
-        metavar: name of the value in the help.
-    """
-    return Form(names, key, metavar)
+def option(*names: str, key: str = "", metavar: str | None = None) -> OptionForm:
+    """The `OptionForm` with these attributes."""
+    return OptionForm(names, key, metavar)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigOptions:
-    """A file of settings; a subclass with a method `settings` has the flag --print-config, too.
+    """A file of settings; a subclass with a method `settings` also has the flag --print-config.
 
     Attributes:
         config: File of settings in TOML; an unknown key is an error.
@@ -99,13 +93,24 @@ class ConfigOptions:
     config: FileOrStdin | None = None
 
     def settings_of(self, kind: type[Kind]) -> Kind:
-        """The settings of the file, with the options that set keys in the place of its values.
+        """The settings of the file, overridden by options with keys.
 
         Raises:
             InputError: the file is missing or is not TOML.
             ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
         """
-        return with_options(load_config(kind, self.config), set_keys(self))
+        return with_options(load_config(kind, self.config), keys_set_by(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobsOptions:
+    """The number of processes or threads of a command.
+
+    Attributes:
+        jobs: Number of processes or threads. [default: one per processor]
+    """
+
+    jobs: Positive = N_JOBS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +134,7 @@ class ClusterOptions:
 
 
 class PrintConfig(click.Option):
-    """The flag --print-config.
-
-    Args:
-        kind: data class of options; its method `settings` makes the settings to print.
-    """
+    """The flag --print-config; the method `settings` of the data class of options gives the text."""
 
     def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
@@ -149,8 +150,8 @@ def parameters_of(function: Callable[..., None]) -> Iterator[click.Parameter]:
     """The options and arguments of a command.
 
     Args:
-        function: each of its parameters is one of them, with its help as a text in its `Annotated` type, or has
-            a data class, all of whose fields are some.
+        function: each of its parameters is one, with the help as a text in its `Annotated` type, or is of a
+            data class of options and arguments.
 
     Raises:
         TypeError: an option has no help.
@@ -167,15 +168,10 @@ def parameters_of(function: Callable[..., None]) -> Iterator[click.Parameter]:
 
 
 def arguments_of(function: Callable[..., None], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the function of a command is called with, by the name of its parameter.
-
-    Args:
-        function: as of `parameters_of`.
-        values: values of the options and arguments.
-    """
+    """The arguments of a command's function, by parameter, from values of options; see `parameters_of`."""
     kinds = typing.get_type_hints(function)
     return {
-        name: made_of(kinds[name], values)
+        name: instance_of(kinds[name], values)
         if dataclasses.is_dataclass(kinds[name])
         else values[name]
         for name in inspect.signature(function).parameters
@@ -183,7 +179,7 @@ def arguments_of(function: Callable[..., None], values: Mapping[str, Any]) -> di
 
 
 def _parameters_of_class(kind: type[Any]) -> Iterator[click.Parameter]:
-    """Those of its own fields come before those of inherited ones."""
+    """The parameters of a data class, own fields before inherited ones."""
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     texts = meanings(kind)
@@ -196,25 +192,20 @@ def _parameters_of_class(kind: type[Any]) -> Iterator[click.Parameter]:
         yield PrintConfig(kind)
 
 
-def made_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """A data class with the values of its options.
-
-    Args:
-        kind: the data class.
-        values: values by field; there may be others.
-    """
+def instance_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
+    """An instance of a data class with the values of its fields; other values are ignored."""
     names = [field.name for field in dataclasses.fields(typing.cast(Any, kind))]
     return kind(**{name: values[name] for name in names})
 
 
-def set_keys(options: Any) -> dict[str, Any]:
-    """The keys of settings that options set, each with its value; None if the option is not given."""
+def keys_set_by(options: Any) -> dict[str, Any]:
+    """The keys of settings set by options, with their values; None if the option is not given."""
     hints = typing.get_type_hints(type(options), include_extras=True)
     values = {
         form.key: getattr(options, name)
         for name, hint in hints.items()
         for form in unwrapped(hint)[1]
-        if isinstance(form, Form) and form.key
+        if isinstance(form, OptionForm) and form.key
     }
     return {key: None if value is False or value == () else value for key, value in values.items()}
 
@@ -223,7 +214,7 @@ def _parameter(
     name: str, hint: Any, default: Any, text: str, has_config: bool = False
 ) -> click.Parameter:
     kind, notes = unwrapped(hint)
-    form = next((note for note in notes if isinstance(note, Form)), Form())
+    form = next((note for note in notes if isinstance(note, OptionForm)), OptionForm())
     is_repeated = typing.get_origin(kind) is tuple and typing.get_args(kind)[-1] is Ellipsis
     if is_repeated:
         kind, inner = unwrapped(typing.get_args(kind)[0])
@@ -251,7 +242,7 @@ def _parameter(
 
 
 def _click_type(kind: Any, notes: list[Any]) -> Any:
-    """The type of an option: its own one, a choice, a range, types of several values, or a plain type."""
+    """The type of an option: a type of click, a choice, a range, types of several values, or a plain type."""
     for note in notes:
         if isinstance(note, click.ParamType):
             return note
@@ -271,7 +262,7 @@ def _click_type(kind: Any, notes: list[Any]) -> Any:
 
 
 def _help(text: str, key: str) -> str:
-    """A meaning as help: with the key that the option sets, and two blanks before its default."""
+    """A meaning as help: with the key set by the option, and two blanks before its default."""
     text, note, default = text.partition(DEFAULT_NOTE)
     text = text.rstrip()
     if key:

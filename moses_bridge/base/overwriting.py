@@ -1,6 +1,6 @@
-"""Protecting inputs: an output that is an input is refused, before the work and at its end.
+"""Refusing to overwrite inputs, before the work and at its end.
 
-Files are compared by their identity, not by their names: symbolic and hard links are seen through.
+Files are compared by identity, not by name, whatever symbolic and hard links there are.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ def refuse_overwriting(
 ) -> None:
     """Refuse outputs that are inputs, or the same file as another output.
 
-    Standard streams, pipes and devices may be named any number of times.
-
-    Args:
-        outputs: files and directories to write.
-        inputs: files and directories to read; some may be missing.
+    Standard streams, pipes and devices may be named any number of times; some inputs may be missing.
 
     Raises:
         ConfigError: an output is an input or another output.

@@ -1,4 +1,4 @@
-"""External programs: finding, running and asking them, and errors with the end of their own messages."""
+"""Finding, running and asking external programs; errors quote the end of their messages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def find_program(name: str) -> Path | None:
 
 
 def run_program(
-    command: Sequence[str],
-    stdin_path: StrPath | None = None,
-    stdout_path: StrPath | None = None,
+    command: Sequence[str], stdin_path: StrPath | None = None, stdout_path: StrPath | None = None
 ) -> bytes:
     """Run a program to its end.
 
@@ -77,7 +75,7 @@ def error_tail(stderr: IO[bytes]) -> str:
 
 
 class AskedProgram:
-    """A program that runs beside this one: it reads questions on its standard input and writes answers.
+    """A program running in parallel, reading questions on standard input and writing answers.
 
     Args:
         command: program and arguments.
@@ -85,7 +83,7 @@ class AskedProgram:
     Attributes:
         input: its standard input; it ends when this is closed.
         output: its standard output.
-        pid: the number of its process.
+        pid: its process number.
 
     Raises:
         ToolError: it cannot be started.
@@ -107,13 +105,13 @@ class AskedProgram:
         self.pid = self._process.pid
 
     def status(self, patience: float = PATIENCE_SECONDS) -> int | None:
-        """Its exit status, for which this waits some seconds; None while it runs."""
+        """Its exit status, after waiting some seconds; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         return self._process.poll()
 
     def messages(self) -> str:
-        """The end of what it has written to standard error."""
+        """The end of its standard error."""
         return error_tail(self._stderr).strip()
 
     def close_input(self) -> None:
@@ -122,11 +120,7 @@ class AskedProgram:
             self.input.close()
 
     def end(self, patience: float = PATIENCE_SECONDS) -> int:
-        """Close its input and output and wait until it ends; it is killed if that takes long.
-
-        Returns:
-            Its exit status.
-        """
+        """Close its input and output, kill it if it does not end in time; return its exit status."""
         self.close_input()
         self.output.close()
         try:

@@ -1,6 +1,6 @@
 """Progress of long work: a bar on a terminal, plain lines in a log.
 
-One progress is shown at a time, the one that began last; when it ends, the one around it is shown again.
+Only the progress begun last is shown; when it ends, the one around it is shown again.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _EXCLUDED = {"seconds": 0.0}  # of compilations
 
 
 class Progress:
-    """Count of finished units, shown on standard error between `with` and the end of its block.
+    """Count of finished units, shown on standard error during a `with` block.
 
-    The time left is estimated from the time since the first update: the first unit often waits for
-    compiled code, and no other one does.
+    The time left is estimated from the time since the first update: often only the first unit waits for
+    compiled code.
 
     Args:
         label: name of the work.
-        total: number of units, if known; it is raised if it turns out too small.
+        total: number of units, if known; it is raised if too small.
         unit: name of the units, in the plural.
-        done: number of units finished by an earlier run; they count in the share, but not in the rate.
-        share: share of the work finished by an earlier run, if updates pass a share instead of counting units.
+        done: units finished by an earlier run; they count in the share, but not in the rate.
+        share: share finished by an earlier run, if updates pass a share instead of counting units.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Progress:
         self._excluded_before = _EXCLUDED["seconds"]
         self._first: tuple[float, float] | None = None  # seconds and work done, at the first update
         self._bar: tqdm[Any] | None = None
+        self._is_estimate = False
 
     def __enter__(self) -> Progress:
         if _OPEN:
@@ -82,6 +83,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is None and self._is_estimate:
+            self.set_total_to_done()
         if self._bar is not None:
             self._bar.close()
         elif kind is None:
@@ -98,7 +101,7 @@ class Progress:
         Args:
             n_units: number of units.
             note: shown after the count: a loss, say.
-            share: finished share of the whole work, between 0 and 1, if it is not counted in units.
+            share: finished share of the work, 0 to 1, if it is not counted in units.
         """
         self.done += n_units
         if self.total is not None and self.done > self.total:
@@ -107,7 +110,7 @@ class Progress:
         self.note = note or self.note
         if self._first is None:
             self._first = (self._seconds_of_work(), self._finished())
-        bar = self._bar  # another thread that compiles may hide it meanwhile
+        bar = self._bar  # another thread may hide it meanwhile
         if bar is not None:
             bar.set_postfix_str(self._after_bar(), refresh=False)
             bar.update(self._finished() - bar.n)
@@ -163,7 +166,7 @@ class Progress:
         print(line, file=sys.stderr, flush=True)
 
     def _finished(self) -> float:
-        """What is done, of `_whole`."""
+        """The finished part of `_whole`."""
         return self.done if self._share is None else min(self._share, 1.0)
 
     def _whole(self) -> float | None:
@@ -175,31 +178,31 @@ class Progress:
         return time.monotonic() - self._start - excluded
 
     def _rate(self) -> str:
-        """Units per second; "" below one, where count and seconds say more."""
+        """Units per second; "" below one, since count and seconds are more useful."""
         seconds, done = self._seconds_of_work(), self.done - self._done_before
         return f"{done / seconds:,.0f}/s" if 0 < seconds <= done else ""
 
     def _left(self) -> str:
-        """The time left at the rate since the first update; "" while that says little."""
+        """The time left at the rate since the first update; "" while that is unreliable."""
         whole = self._whole()
         if whole is None or self._first is None or self._finished() >= whole:
             return ""
         seconds = self._seconds_of_work() - self._first[0]
         finished = self._finished() - self._first[1]
-        says_little = finished < SHARE_BEFORE_ESTIMATE * whole and seconds < SECONDS_BEFORE_ESTIMATE
-        if finished <= 0 or says_little:
+        is_early = finished < SHARE_BEFORE_ESTIMATE * whole and seconds < SECONDS_BEFORE_ESTIMATE
+        if finished <= 0 or is_early:
             return ""
         return f"{duration((whole - self._finished()) * seconds / finished)} left"
 
 
 class LineProgress(Progress):
-    """Count of finished lines of a file; the share and the time left are estimates.
+    """Count of finished lines of a file, with estimated share and time left.
 
     Args:
         label: name of the work.
-        path: path of the file. If its lines cannot be estimated, only the count is shown.
+        path: the file. If its lines cannot be estimated, only the count is shown.
         unit: name of its lines, in the plural.
-        done: number of lines finished by an earlier run.
+        done: lines finished by an earlier run.
         n_parts: number of equal parts of the lines; this is the progress through one of them.
     """
 
@@ -208,16 +211,7 @@ class LineProgress(Progress):
     ) -> None:
         n_lines = estimated_lines(path)
         super().__init__(label, None if n_lines is None else n_lines // n_parts, unit, done)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.set_total_to_done()
-        super().__exit__(kind, error, trace)
+        self._is_estimate = True
 
 
 def track(
@@ -261,8 +255,7 @@ def estimated_lines(path: StrPath) -> int | None:
     """Estimate the number of lines of a file from its first megabyte.
 
     Returns:
-        The estimate; None for a pipe, an unreadable file, one without a line end in its first megabyte, and
-        compressions other than gzip.
+        The estimate; None for a pipe, an unreadable file, no line end there, and compressions but gzip.
     """
     file = Path(path)
     if is_stream(path) or not file.is_file():
@@ -316,7 +309,7 @@ def exclude_seconds(seconds: float) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a note about long work on standard error, on a line of its own, even below a progress bar."""
+    """Print a note about long work on a line of its own on standard error, despite a progress bar."""
     if not _VISIBLE["progress"]:
         return
     tqdm.write(text, file=sys.stderr)
@@ -324,14 +317,10 @@ def print_note(text: str) -> None:
 
 
 def quiet(be_quiet: bool = True) -> None:
-    """Show no progress in this process, or show it again.
-
-    Args:
-        be_quiet: whether nothing is shown: the user asks for that, or another process shows the same work.
-    """
+    """Show no progress in this process (asked by the user, or shown by another process), or show it again."""
     _VISIBLE["progress"] = not be_quiet
 
 
 def is_quiet() -> bool:
-    """Whether no progress is shown; a process started by "spawn" has to be told."""
+    """Whether no progress is shown; a spawned process does not inherit this."""
     return not _VISIBLE["progress"]

@@ -1,4 +1,4 @@
-"""What made a result: the command, the source it ran from, the day, the machine and the inputs."""
+"""The provenance of a result: command, source, day, machine and inputs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from moses_bridge.base.machine import n_processors, processor_name
 PROJECT = "rescorer"
 PACKAGES = ("moses_bridge", "rescorer", "tuning")
 GIT_SECONDS = 10
-# A path from the root, also behind what an argument says of it: NAME=/a,/b or NAME:/a.
+# A path from the root, alone or within an argument: NAME=/a,/b or NAME:/a.
 WHOLE_PATH = re.compile(r"(?<![^=,:\s])/[^=,:\s]+")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made a result. It names no host, no user and no place outside the working directory.
+    """The provenance of a result, without hosts, users and places outside the working directory.
 
     Attributes:
         command: the command line.
-        commit: of the source tree that the program is of, None where there is none.
+        commit: commit of the program's source tree, None without one.
         changed: whether that tree, or the program, differs from the commit; None without one.
-        version: of the package, None where it is not installed.
+        version: version of the package, None if it is not installed.
         date: day, UTC, ISO 8601.
         processor: its model.
-        n_processors: processors that the program could use.
+        n_processors: processors available to the program.
         inputs: SHA-256 of the files read, by name.
     """
 
@@ -50,27 +50,14 @@ class Provenance:
 
 
 def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
-    """What makes a result here and now.
-
-    Args:
-        arguments: program and arguments, as in sys.argv.
-        inputs: the files read, each with its SHA-256.
-    """
-    commit, changed = _source()
-    return Provenance(
-        shown_command(arguments),
-        commit,
-        changed,
-        package_version(),
-        datetime.now(UTC).date().isoformat(),
-        processor_name(),
-        n_processors(),
-        digests_by_name(inputs),
-    )
+    """The provenance of a result made now, with arguments as in sys.argv and inputs with their SHA-256."""
+    command, day = shown_command(arguments), datetime.now(UTC).date().isoformat()
+    made_by = (command, *_source(), package_version(), day, processor_name(), n_processors())
+    return Provenance(*made_by, digests_by_name(inputs))
 
 
 def shown_command(arguments: Sequence[str]) -> str:
-    """A command line as a shell takes it; paths from the root are shown as by `shown_path`."""
+    """A command line quoted for a shell; paths from the root are shown as by `shown_path`."""
     program = Path(arguments[0])
     name = program.parent.name if program.name == "__main__.py" else program.name
     shown = [WHOLE_PATH.sub(lambda match: shown_path(Path(match[0])), arg) for arg in arguments[1:]]
@@ -78,7 +65,7 @@ def shown_command(arguments: Sequence[str]) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """A path as it was given; one from the root as seen from the working directory, or its name alone."""
+    """A path as given; an absolute one relative to the working directory, or else its name alone."""
     if not path.is_absolute():
         return str(path)
     here = Path.cwd()
@@ -104,19 +91,19 @@ def digests_by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
 
 
 def package_version() -> str | None:
-    """The version of this package, None where it is not installed."""
+    """The version of this package, None if it is not installed."""
     with contextlib.suppress(PackageNotFoundError):
         return version(PROJECT)
     return None
 
 
 def own_version() -> str:
-    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
+    """The version of this package; "unknown" if it is not, or is just being, installed."""
     return package_version() or "unknown"
 
 
 def _source() -> tuple[str | None, bool | None]:
-    """The commit of the source tree, and whether what runs is something else."""
+    """The commit of the source tree, and whether the running program differs from it."""
     program = Path(__file__).resolve().parents[2]
     tree = next((path for path in (program, *program.parents) if _is_source_tree(path)), None)
     commit = _git(tree, "rev-parse", "--short=12", "HEAD") if tree else None
@@ -127,7 +114,7 @@ def _source() -> tuple[str | None, bool | None]:
 
 
 def _is_source_tree(path: Path) -> bool:
-    """Whether a directory is this project's, under git, and not another one that has it installed."""
+    """Whether a directory is this project's git tree, not one of another project with this one installed."""
     with contextlib.suppress(OSError, ValueError):
         project = tomllib.loads((path / "pyproject.toml").read_text(encoding="utf-8"))
         return (path / ".git").exists() and project["project"]["name"] == PROJECT
@@ -135,7 +122,7 @@ def _is_source_tree(path: Path) -> bool:
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
-    """What git prints, None where it cannot be asked."""
+    """The output of git, None if it fails or is missing."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             ["git", "-C", str(tree), *arguments],
@@ -150,7 +137,7 @@ def _git(tree: Path, *arguments: str) -> str | None:
 
 
 def _is_copy(program: Path, tree: Path) -> bool:
-    """Whether the packages that run, installed or not, are those of the tree."""
+    """Whether the running packages, installed or not, are those of the tree."""
     if program == tree:
         return True
     names = [

@@ -1,4 +1,4 @@
-"""Steps of a pipeline: time and memory of each one, logged as JSON lines."""
+"""Steps of a pipeline, logged as JSON lines with their time and memory."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Step:
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
     """Run a command and add a line about it to a log.
 
-    SIGTERM and SIGHUP are forwarded to the command. An interrupt from the terminal reaches both processes,
-    and only the command reacts.
+    The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt
+    from the terminal reaches both processes; only the command reacts.
 
     Args:
-        command: program and arguments; it inherits this process's standard input and output.
-        log: the log; made if it is missing.
+        command: program and arguments.
+        log: the log; made if missing.
         name: name of the command's product.
 
     Returns:
@@ -84,10 +84,10 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
 
 @contextlib.contextmanager
 def recorded_step(log: Path, name: str, command: str) -> Iterator[None]:
-    """Log the work of this process in the `with` block; if it raises an error, nothing is logged.
+    """Log the `with` block as a step of this process, unless it raises an error.
 
     Args:
-        log: the log; made with its directory if it is missing.
+        log: the log; made with its directory if missing.
         name: name of the product.
         command: the command line.
     """
@@ -109,7 +109,7 @@ def read_steps(log: Path) -> list[Step]:
 
 
 def finished_steps(steps: Sequence[Step]) -> list[Step]:
-    """The last success of each name, in the order of their ends, plus the time of failed tries before it."""
+    """The last success of each name, in order of their ends, including the time of failed tries before."""
     finished: dict[str, Step] = {}
     lost: dict[str, float] = {}
     for step in steps:
@@ -135,7 +135,7 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
 
 
 def _measured(name: str, command: str, processes: Sequence[int]) -> Callable[[int], Step]:
-    """Start to measure processes, as `resource` numbers them; the result makes the step of an exit status."""
+    """Start measuring processes, as numbered by `resource`; the result maps an exit status to the step."""
     started, clock, used = datetime.now(UTC), time.monotonic(), _used(processes)
 
     def finish(status: int) -> Step:
@@ -167,7 +167,7 @@ def _append(step: Step, log: Path) -> None:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Run a command, and forward to it the signals that this process gets, those before its start too."""
+    """Run a command, forwarding the signals of this process, including earlier ones."""
     early: list[int] = []
     started: list[subprocess.Popen[bytes]] = []
 
@@ -178,7 +178,7 @@ def _run(command: Sequence[str]) -> int:
             early.append(number)
 
     def leave_to_command(number: int, frame: FrameType | None) -> None:
-        """Handle an interrupt by doing nothing; if it were ignored instead, the command would inherit that."""
+        """Do nothing at an interrupt; the command would inherit an ignored signal."""
 
     earlier = {number: signal.signal(number, forward) for number in FORWARDED}
     earlier[signal.SIGINT] = signal.signal(signal.SIGINT, leave_to_command)

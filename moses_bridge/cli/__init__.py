@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from moses_bridge.cli import combination, corpus, decode, steps, tables
+from moses_bridge.cli import corpus, decode, steps, tables
 
 
 @program
@@ -16,6 +16,6 @@ def main() -> None:
 
 main.add_section("Make text", corpus.COMMANDS)
 main.add_section("Make and check tables", tables.COMMANDS)
-main.add_section("Combine models of several corpora", combination.COMMANDS)
+main.add_section("Combine models of several corpora", tables.COMBINING)
 main.add_section("Translate", decode.COMMANDS)
 main.add_section("Run experiments", steps.COMMANDS)

@@ -21,12 +21,24 @@ from moses_bridge.base.options import (
     Prefix,
     option,
 )
-from moses_bridge.cli.options import Languages
 
 if TYPE_CHECKING:
     from moses_bridge.corpus.corpus_config import CorpusConfig
     from moses_bridge.corpus.parallel_corpus import CorpusReport
     from moses_bridge.corpus.selection import SelectConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Languages:
+    """The languages of a parallel text.
+
+    Attributes:
+        source_language: Code of the source language: en.
+        target_language: Code of the target language: fr, de or pt_BR.
+    """
+
+    source_language: str
+    target_language: str
 
 
 @dataclass(frozen=True, kw_only=True)

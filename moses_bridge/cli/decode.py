@@ -11,11 +11,11 @@ from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.command import command
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     STANDARD_STREAM,
     ConfigOptions,
     FileOrStdin,
     FileOrStdout,
+    JobsOptions,
     Positive,
     option,
 )
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodeOptions(ConfigOptions):
+class DecodeOptions(JobsOptions, ConfigOptions):
     """Options of `moses-bridge decode`.
 
     Attributes:
@@ -43,7 +43,6 @@ class DecodeOptions(ConfigOptions):
             may be given several times.
         constrain: Translations to force, one line per sentence. The output line is empty where that is
             impossible.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     ini: FileOrStdin
@@ -57,7 +56,6 @@ class DecodeOptions(ConfigOptions):
     weights: FileOrStdin | None = None
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="neural_lm")] = ()
     constrain: FileOrStdin | None = None
-    jobs: Positive = N_JOBS
 
     def settings(self) -> DecoderConfig:
         """The settings of the decoder."""

@@ -1,4 +1,4 @@
-"""Commands around experiments: config, step, steps."""
+"""Commands for experiments: config, step, steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a corpus comes from and which part of it is kept."""
+"""Settings of a corpus."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.text_pair import CorpusPair
 
 NEAR = "near copies in dev or test"
-# Of all pairs in groups: a text of one pattern would else be used up for dev and test.
+# Of all pairs in groups; otherwise dev and test would use up a repetitive text.
 MOST_NEAR = 0.25
-FEWEST_AT_ONCE = 100  # sentences; a look at all the others costs a second
-SPARE = 1.3  # times as many sentences as are wanted are looked at: some are near copies
+FEWEST_AT_ONCE = 100  # sentences; comparing with all the others costs a second
+SPARE = 1.3  # more sentences than wanted are compared, since some are near copies
 ALL_NEAR = (
     "no sentence is left for {}: each one is a near copy of another document's (near_copy = {}); make near_copy"
     " larger, or 0 to keep them"
@@ -26,15 +26,12 @@ ALL_NEAR = (
 def split_parts(
     pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> dict[str, list[CorpusPair]]:
-    """Divide pairs into train, dev and test by group.
+    """Divide pairs into train, dev and test by group; train keeps the order of `pairs`.
 
-    Groups in the order of a keyed hash of their names fill test, then dev. Near copies of later groups and of
-    pairs without a group are left out of them: such a group or pair is in train, in dev or in none. So neither
-    test nor dev depends on n_train, and pairs without a group change nothing but their near copies. The rest of
-    the group that fills a part is dropped.
-
-    Returns:
-        Pairs of each part; train keeps the order of `pairs`.
+    Groups in the order of a keyed hash of their names fill test, then dev, without near copies of later
+    groups and of pairs without a group, which end up in train, in dev or nowhere. So neither test nor dev
+    depends on n_train, and pairs without a group affect only their near copies. The rest of the group
+    filling a part is dropped.
 
     Raises:
         UserError: all pairs for dev or test are near copies.
@@ -75,7 +72,7 @@ def _candidates(
     config: CorpusConfig,
     n_wanted: int,
 ) -> Iterator[tuple[str, list[CorpusPair]]]:
-    """Groups in the order of their names, without near copies of later ones and of pairs without a group."""
+    """Groups in order of `names`, without near copies of later ones and of pairs without a group."""
     texts = [[pair.source for pair in groups[name]] for name in names]
     always_in_train = [pair.source for pair in pairs if pair.raw.group is None]
     jobs = config.jobs or -1
@@ -91,11 +88,10 @@ def _far_of_later(
     n_wanted: int,
     jobs: int = 1,
 ) -> Iterator[list[bool]]:
-    """Yield for each document which of its sentences are no near copies of those of later ones or of `others`.
+    """Yield for each document which sentences are no near copies of those of later ones or of `others`.
 
-    Similarity is that of `nearest_similarities`; 0 finds no near copies. `n_wanted` sentences are likely to be
-    wanted. Sentences are compared when a document is asked for, some more of them at a time, so that the first
-    documents of many cost little.
+    Similarity is that of `nearest_similarities`; 0 finds no near copies. Sentences are compared on demand,
+    a block at a time, so that the first documents, with some `n_wanted` sentences, cost little.
     """
     if not near_copy:
         yield from ([True] * len(sentences) for sentences in documents)
@@ -130,7 +126,7 @@ def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
 
 
 def _random_key(seed: int, name: str) -> bytes:
-    """A key to sort by at random: the same for a seed and a name everywhere."""
+    """A key for a random order, reproducible from seed and name."""
     return blake2b(f"{seed}\t{name}".encode(), digest_size=16).digest()
 
 
@@ -148,15 +144,9 @@ def _sample(
 def nested_texts(
     pairs: Sequence[CorpusPair], sizes: Sequence[int], seed: int
 ) -> dict[int, list[CorpusPair]]:
-    """Training texts of several sizes, each the beginning of the next one, as a learning curve needs them.
+    """Training texts with some numbers of pairs, each the beginning of the next one, for a learning curve.
 
-    Whole documents, in the order of a keyed hash of their names, fill a text until it has its size; the last
-    one is cut.
-
-    Args:
-        pairs: training text.
-        sizes: how many pairs each text has.
-        seed: of the order of documents.
+    Whole documents, in the order of a keyed hash of their names, fill each text; the last one is cut.
 
     Raises:
         UserError: there are fewer pairs than the largest size.

@@ -48,13 +48,11 @@ OFFERED_LANGUAGE = re.compile(r"/i18n/Translation-([A-Za-z_@]+)(?:\.\w+)?$")
 
 
 class DebianArchive:
-    """The archive named by the machine's own sources, seen from a folder of our own.
-
-    Fetched files stay in the folder and are not fetched again.
+    """The archive of the machine's own sources, fetched once into a folder of our own.
 
     Args:
-        folder: where indexes and packages are kept.
-        languages: languages whose description indexes are needed.
+        folder: folder of indexes and packages.
+        languages: languages of the needed description indexes.
     """
 
     def __init__(self, folder: Path, languages: Sequence[str]) -> None:
@@ -62,7 +60,7 @@ class DebianArchive:
         self.languages = tuple(languages)
 
     def descriptions(self, language: str) -> Path:
-        """The file of all package descriptions in a language (gzip), fetched if it is not there.
+        """The file of all package descriptions in a language (gzip), fetched if missing.
 
         Raises:
             ToolError: apt failed.
@@ -75,7 +73,7 @@ class DebianArchive:
         return self._merged(language)
 
     def source_packages(self) -> dict[str, str]:
-        """The source package that each package is built from; its index is fetched if it is not there.
+        """The source package of each package; the index is fetched if missing.
 
         Raises:
             InputError: a line of the fetched file is no pair of names.
@@ -88,7 +86,7 @@ class DebianArchive:
         return dict(_pair_of_names(path, *line) for line in enumerate(read_lines(path), 1))
 
     def packages(self, names: Sequence[str]) -> list[Path]:
-        """The .deb files of packages, fetched if they are not there.
+        """The .deb files of packages, fetched if missing.
 
         Raises:
             ToolError: apt failed (no network, no such package).
@@ -115,8 +113,7 @@ class DebianArchive:
     def _update(self, target: str) -> str:
         """Fetch the indexes of one kind; return the text to quote if one turns out to be missing.
 
-        A failure ends it even if an index is there: a corpus made of some of the indexes, or of old
-        ones, would look complete ever after.
+        It fails even if some indexes are there: a corpus made of a part, or of old ones, would look complete.
         """
         self._configure(target)
         quoted: deque[str] = deque(maxlen=N_LINES_QUOTED)
@@ -173,7 +170,7 @@ class DebianArchive:
                 merged.write(b"\n")
 
     def _write_source_packages(self, path: Path, tail: str) -> None:
-        """Keep two fields of the indexes, a hundredth of them; the first version of a package counts."""
+        """Keep two fields, a hundredth of the indexes; the first version of a package counts."""
         indexes = self._indexes("Packages")
         if not indexes:
             raise UserError(NO_INDEXES.format(tail or NO_SOURCES))
@@ -202,10 +199,7 @@ class DebianArchive:
 
 
 def _open_to_sandbox(folder: Path) -> None:
-    """Give a folder to the user under which apt downloads when it runs as root.
-
-    Otherwise apt prints a warning and downloads as root.
-    """
+    """Give a folder to the user of apt's downloads; otherwise apt, run as root, warns and downloads as root."""
     if os.geteuid() == 0:
         with contextlib.suppress(LookupError):
             shutil.chown(folder, SANDBOX_USER)
@@ -256,7 +250,7 @@ def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
 def _packages_and_sources(index: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The names of packages and of their sources in an index (Debian's policy, 5.6.1 and 5.6.7).
 
-    A package without the field has the name of its source; behind the name there may be a version.
+    A package without the field has the name of its source; a version may follow the name.
     """
     for stanza in index.split(b"\n\n"):
         fields: dict[bytes, bytes] = dict(FIELD.findall(stanza))

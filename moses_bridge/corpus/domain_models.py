@@ -1,4 +1,4 @@
-"""Two n-gram models for each side of a text, domain and general, and the score comparing them."""
+"""Comparing a domain's and a general n-gram model of each side of a text."""
 
 from __future__ import annotations
 
@@ -28,21 +28,16 @@ Rows = Iterable[tuple[bytes, ...]]
 
 @dataclass(frozen=True)
 class DomainModels:
-    """The models of one side.
-
-    Attributes:
-        domain: of text from the domain.
-        general: of general text.
-    """
+    """The models of one side: of text from the domain, and of general text."""
 
     domain: LmIndex
     general: LmIndex
 
     def differences(self, lines: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """How much better the domain's model predicts each line than the general one: smaller is better.
+        """H_domain - H_general of lines, their cross-entropies per word; smaller is closer to the domain.
 
-        H_domain(line) - H_general(line), the cross-entropies per word (Moore and Lewis, Intelligent
-        selection of language model training data, ACL 2010); </s> counts as a word.
+        The score is that of Moore and Lewis (Intelligent selection of language model training data, ACL
+        2010); </s> counts as a word.
 
         Returns:
             (n,) differences in nats per word, infinite where a line has no words; (n,) words of
@@ -69,18 +64,18 @@ def read_domain_models(domain: Sequence[Path], general: Sequence[Path]) -> list[
 def estimate_domain_models(
     domain: Sequence[Path], general: Sequence[Path], order: int, min_count: int, seed: int
 ) -> list[DomainModels]:
-    """Make the models of each side from text of the domain and as many words of general text.
+    """Make the models of each side from text of the domain and the same number of words of general text.
 
     Both models of a side know the words occurring at least `min_count` times in the domain's text; all
     others are <unk> (Moore and Lewis 2010). Smoothing is modified Kneser-Ney.
 
     Args:
-        domain: text of the domain, a file for each side; parallel lines where there are two sides.
-        general: general text in the same languages; read once. Its lines are drawn at random until
-            they have as many words as the domain's text, both sides together.
+        domain: text of the domain, a file per side; two sides are parallel.
+        general: general text in the same languages; read once. Lines are drawn at random until they have as
+            many words, on both sides together, as the domain's text.
         order: words of the longest n-grams.
-        min_count: occurrences a word needs not to become <unk>.
-        seed: of the draw.
+        min_count: smallest number of occurrences of a word.
+        seed: seed of the draw.
 
     Raises:
         InputError: a text is empty, has no word often enough, or has fewer lines than another one.
@@ -108,7 +103,7 @@ def estimate_domain_models(
 
 
 def frequent_words(text: Iterable[Sequence[bytes]], min_count: int) -> list[bytes]:
-    """The words occurring at least `min_count` times in a text, by first appearance; no markers."""
+    """The words occurring at least `min_count` times in a text, by first appearance, without markers."""
     counts = Counter(word for sentence in text for word in sentence)
     return [word for word, n in counts.items() if n >= min_count and word not in SPECIAL_WORDS]
 
@@ -120,8 +115,8 @@ def _row_words(row: tuple[bytes, ...]) -> int:
 def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
     """Draw rows at random, without replacement, until they have `size` words; in one pass.
 
-    Each row has a random key; those with the smallest keys stay, in the order of the text. All rows
-    stay where there are not enough. No more rows than needed are ever kept.
+    The rows with the smallest random keys stay, in the order of the text; all if there are too few. No more
+    rows than needed are ever kept.
     """
     chance = random.Random(seed)
     heap: list[tuple[float, int, int, tuple[bytes, ...]]] = []  # the largest key first
@@ -143,8 +138,10 @@ def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
 def score_rows(
     rows: Rows, models: Sequence[DomainModels]
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """The sum of the sides' differences for each row (Axelrod et al., Domain adaptation via pseudo in-domain
-    data selection, EMNLP 2011); with one side that of Moore and Lewis.
+    """The sum of the sides' differences for each row.
+
+    The score is that of Axelrod et al. (Domain adaptation via pseudo in-domain data selection, EMNLP 2011);
+    with one side that of Moore and Lewis.
 
     Returns:
         (n,) scores, smaller is closer to the domain; (n,) words of the first side.

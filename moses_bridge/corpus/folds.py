@@ -1,7 +1,7 @@
-"""A parallel text cut into folds by document, and the joining of n-best lists made fold by fold.
+"""Cutting a parallel text into folds by document, and joining the folds' n-best lists.
 
-A system trained on the rest of the text has not seen the sentences of a fold. So its n-best lists of the fold
-are like those of a new text, and not what a table knows by heart.
+A system trained on the rest of the text has not seen the sentences of a fold, so its n-best lists of the fold
+are like those of a new text.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class FoldedText:
         prefix: prefix of both sides: corpus/train for corpus/train.en and corpus/train.fr.
         source: source language.
         target: target language.
-        groups: the document of each sentence, one a line; None if unknown.
-        links: word alignment, one line a sentence pair; None if the systems align their own text.
+        groups: the document of each sentence, one per line; None if unknown.
+        links: word alignment, one line per sentence pair; None if the systems align their own text.
     """
 
     prefix: Path
@@ -46,7 +46,7 @@ class FoldedText:
     links: Path | None = None
 
     def files(self) -> dict[str, Path]:
-        """The files to cut, by the suffix of what is made of them."""
+        """The files to cut, by the suffix of their parts."""
         sides = {code: Path(f"{self.prefix}.{code}") for code in (self.source, self.target)}
         return sides | ({} if self.links is None else {"links": self.links})
 
@@ -55,18 +55,18 @@ def cut_folds(text: FoldedText, out: Path, n_folds: int = 10, seed: int = 1) -> 
     """Cut a parallel text into folds, for systems that have not seen the sentences they translate.
 
     For each fold, from 1, OUT/NUMBER/fold.SOURCE and fold.TARGET are its sentences; rest.SOURCE, rest.TARGET
-    and, if there are word links, rest.links are all others. OUT/folds has the fold of each line of the text.
-    It is written last: where it exists the folds are complete.
+    and, with word links, rest.links are all others. OUT/folds has the fold of each line of the text; it is
+    written last and marks complete folds.
 
-    Documents are in one fold each. In the order of a keyed hash of their names, each goes to the fold with the
-    fewest sentences so far. Sentences without a document (no groups, or an empty line there) are cut into
-    contiguous pieces of the same size.
+    In the order of a keyed hash of their names, documents go to the fold with the fewest sentences so far.
+    Sentences without a document (no groups, or an empty line there) are cut into contiguous pieces of the
+    same size.
 
     Args:
         text: the text.
         out: directory to write.
         n_folds: number of folds.
-        seed: of the order of documents.
+        seed: seed of the order of documents.
 
     Returns:
         The number of sentences of each fold.
@@ -142,7 +142,7 @@ def _write(
 ) -> None:
     numbers = sorted({number for number, _, _ in outputs})
     with ExitStack() as stack:
-        # What is entered first is published last.
+        # The file entered first is published last.
         listed = stack.enter_context(open_write(folds_path))
         streams = {key: stack.enter_context(open_write(path)) for key, path in outputs.items()}
         for fold, lines in zip(folds.tolist(), read_parallel(*files.values()), strict=True):
@@ -157,8 +157,8 @@ def _write(
 def join_folds(folds: StrPath, lists: Sequence[StrPath], out: StrPath) -> int:
     """Join n-best lists made fold by fold to one list of the whole text.
 
-    Sentence n of the list of a fold becomes the sentence of the n-th line that has this fold; nothing else of
-    an entry changes. Entries are in the order of the lists.
+    Sentence n of a fold's list gets the number of the fold's n-th line in the text; nothing else changes.
+    Entries are in the order of the lists.
 
     Args:
         folds: the fold of each line of the text, from 1: OUT/folds of `cut_folds`.
@@ -197,7 +197,7 @@ def _numbers(folds: StrPath) -> Iterator[int]:
 
 
 def _renumbered(path: StrPath, sentences: NDArray[np.int64]) -> Iterator[bytes]:
-    """The lines of a list, with the numbers of their sentences in the whole text."""
+    """The lines of a list, numbered by sentences of the whole text."""
     for line_number, line in enumerate(read_lines(path), start=1):
         number = parse_entry(line, path, line_number).sentence_id
         if number >= len(sentences):

@@ -1,4 +1,4 @@
-"""Parallel text from the LibreOffice help: the same file and paragraph id in two languages."""
+"""Parallel text from the LibreOffice help: paragraphs with the same file and id in two languages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from moses_bridge.base.errors import ToolError
 from moses_bridge.corpus.debian_archive import find_apt
-from moses_bridge.corpus.sentence_split import sentence_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.tokenization import sentence_pairs
 
 HELP_PAGE = re.compile(r"usr/share/libreoffice/help/[^/]+/(.+\.html)$")
 PARAGRAPH_TAGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
@@ -22,7 +22,7 @@ Paragraphs = dict[tuple[str, str], str]
 
 
 def help_package(language: str) -> str:
-    """Name of the Debian package with the help in a language: "libreoffice-help-pt-br"."""
+    """The Debian package of the help in a language: "libreoffice-help-pt-br"."""
     code = "en_US" if language == "en" else language
     return f"libreoffice-help-{code.replace('_', '-').lower()}"
 
@@ -47,7 +47,7 @@ def read_help(deb: Path) -> Paragraphs:
 
 
 def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> Iterator[TextPair]:
-    """Yield the sentences of the paragraphs found in both packages, in order of page; a page is a group."""
+    """Yield the sentences of paragraphs in both packages, in order of page; a page is a group."""
     sources, targets = read_help(source_deb), read_help(target_deb)
     shared = [key for key in sources if key in targets]
     for key in sorted(shared, key=lambda key: key[0]):
@@ -88,8 +88,7 @@ class _HelpPage(HTMLParser):
         if tag in PARAGRAPH_TAGS:
             self._start(tag, attributes)
         elif tag == "span" and self._tag:
-            # Of "Command"/"Ctrl" the page shows the one of the reader's system; the unnamed one is
-            # the default.
+            # The page shows "Command" or "Ctrl" by the reader's system; the default has no class.
             self._spans_hidden.append("hidden" in attributes and "class" in attributes)
         elif tag in ("br", "img"):
             self._texts.append(" ")

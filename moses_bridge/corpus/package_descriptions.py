@@ -11,23 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from moses_bridge.base.textio import read_lines
-from moses_bridge.corpus.sentence_split import sentence_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.tokenization import sentence_pairs
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
-# The translators' web form shows a no-break space as this dot, and often it was left in the text.
+# The translators' web form shows a no-break space as this dot, often left in the text.
 NO_BREAK_DOT = "\u22c5"
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The description of one package in one language.
-
-    Attributes:
-        package: name of the package.
-        title: the one-line summary.
-        body: the long description, line by line, without the leading space.
-    """
+    """A package's description in one language: one-line title, body by line without leading space."""
 
     package: str
     title: str
@@ -36,23 +30,14 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of text translated as one: a prose paragraph, a list item or a verbatim line.
-
-    Attributes:
-        text: its text, without the bullet.
-        is_item: it is an item of a list.
-    """
+    """A run of text translated as one: a prose paragraph, a list item (without bullet) or a verbatim line."""
 
     text: str
     is_item: bool
 
 
 def read_descriptions(path: Path, language: str) -> dict[str, Description]:
-    """Read an index of descriptions (Translation-XX).
-
-    Returns:
-        Descriptions by their Description-md5; the first one of equal sums is kept.
-    """
+    """Read an index of descriptions (Translation-XX), by Description-md5; the first of equal sums stays."""
     descriptions: dict[str, Description] = {}
     for stanza in _stanzas(path):
         fields = dict(_fields(stanza))
@@ -106,8 +91,8 @@ def description_pairs(
         source: source language code.
         target: target language code.
         dropped: counts the texts not aligned.
-        source_packages: the source package of each package, which is the group of its sentences: packages of
-            one source have much text in common. Others are groups of their own.
+        source_packages: source packages, the groups of sentences: packages of one source have much text in
+            common. Other packages are groups of their own.
     """
     sources = read_descriptions(source_index, source)
     targets = read_descriptions(target_index, target)
@@ -127,16 +112,12 @@ def _aligned_texts(
     if not same_paragraphs:
         sources, targets = [list(chain(*sources))], [list(chain(*targets))]
     for left, right in zip(sources, targets, strict=True):
-        if _same_shape(left, right):
+        if [passage.is_item for passage in left] == [passage.is_item for passage in right]:
             yield from ((a.text, b.text) for a, b in zip(left, right, strict=True))
         elif same_paragraphs and not any(passage.is_item for passage in left + right):
             yield _joined(left), _joined(right)
         else:
             dropped["not aligned"] += len(left)
-
-
-def _same_shape(left: list[Passage], right: list[Passage]) -> bool:
-    return [passage.is_item for passage in left] == [passage.is_item for passage in right]
 
 
 def _joined(passages: list[Passage]) -> str:
@@ -148,7 +129,7 @@ def _tidy(text: str) -> str:
 
 
 def _paragraphs(body: tuple[str, ...]) -> list[list[Passage]]:
-    """Split a description at its " ." lines, and each paragraph into passages; empty ones vanish."""
+    """Split a description at its " ." lines, and non-empty paragraphs into passages."""
     paragraphs: list[list[str]] = [[]]
     for line in body:
         if line.strip() == ".":
@@ -161,9 +142,9 @@ def _paragraphs(body: tuple[str, ...]) -> list[list[Passage]]:
 def _passages(lines: list[str]) -> list[Passage]:
     """Join the lines of each passage of a paragraph.
 
-    Debian's policy (5.6.13): an unindented line is prose, to be filled; an indented one
-    is verbatim. Lists are verbatim lines by that rule; a line indented deeper than its item's
-    bullet, or an unindented one starting with a small letter, continues the item.
+    Debian's policy (5.6.13): an unindented line is prose, to be filled; an indented one, like a list, is
+    verbatim. A line indented deeper than its item's bullet, or an unindented one starting with a small
+    letter, continues the item.
     """
     texts: list[list[str]] = []
     kinds: list[str] = []

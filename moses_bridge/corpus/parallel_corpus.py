@@ -75,8 +75,8 @@ def prepare_corpus(
 
     OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts and
     the digests of fetched files, which stay in OUT/download. The same files and config give the same bytes.
-    The texts of `train_sizes` are OUT/train-SIZE.LANG, with all that train has beside it.
-    OUT/train.SOURCE is written last: where it exists the corpus is complete.
+    The texts of `train_sizes` are OUT/train-SIZE.*, with the same files as train. OUT/train.SOURCE is
+    written last and marks a complete corpus.
 
     Args:
         source: source language, a code as "en" or "pt_BR".
@@ -85,7 +85,7 @@ def prepare_corpus(
         config: origin and sizes.
         source_file: the user's source sentences, for the origin "files" alone.
         target_file: their translations, line by line.
-        files: the user's files holding both languages, for the origin "files": .tmx, .po, .mo, .tsv.
+        files: the user's files with both languages, for the origin "files": .tmx, .po, .mo, .tsv.
 
     Returns:
         The counts, as in OUT/corpus.json.
@@ -101,7 +101,31 @@ def prepare_corpus(
     own = [path for path in (source_file, target_file, *files) if path is not None]
     refuse_overwriting(_written(out, source, target, config), own)
     with held_directory(out):
-        return _prepare(source, target, out, config, source_file, target_file, files)
+        dropped: Counter[str] = Counter()
+        fetched: dict[str, str] = {}
+        if config.origin == "files":
+            pairs = _own_pairs(source, target, config, source_file, target_file, files, dropped)
+        else:
+            if source_file is not None or target_file is not None or files:
+                raise ConfigError(
+                    f"files were given, but the origin is {config.origin!r}, not 'files'"
+                )
+            archive = DebianArchive(out / "download", [source, target])
+            pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
+            fetched = digests_by_name((path, file_digest(path)) for path in read)
+        tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
+        cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
+        if not cleaned:
+            left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
+            raise UserError(
+                f"no sentence pair of {source}-{target} is left after cleaning"
+                + (f"; left out: {left_out}" if left_out else "; the origin has none")
+            )
+        parts = split_parts(cleaned, config, dropped)
+        nested = nested_texts(parts["train"], config.train_sizes, config.seed)
+        report = _report(source, target, config, parts, dropped, fetched)
+        _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
+        return report
 
 
 def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
@@ -116,7 +140,7 @@ def _train_name(size: int) -> str:
 
 
 def _texts(part: str, source: str, target: str, pairs: list[CorpusPair]) -> dict[str, list[str]]:
-    """The lines of the files of a part, by name; the source side, which says that it is complete, is last."""
+    """The lines of a part's files, by name; the source side, which marks it complete, is last."""
     return {
         f"{part}.{target}": [pair.target for pair in pairs],
         f"{part}.raw.{source}": [pair.raw.source for pair in pairs],
@@ -124,40 +148,6 @@ def _texts(part: str, source: str, target: str, pairs: list[CorpusPair]) -> dict
         f"{part}.groups": [pair.raw.group or "" for pair in pairs],
         f"{part}.{source}": [pair.source for pair in pairs],
     }
-
-
-def _prepare(
-    source: str,
-    target: str,
-    out: Path,
-    config: CorpusConfig,
-    source_file: Path | None,
-    target_file: Path | None,
-    files: Sequence[Path],
-) -> CorpusReport:
-    dropped: Counter[str] = Counter()
-    fetched: dict[str, str] = {}
-    if config.origin == "files":
-        pairs = _own_pairs(source, target, config, source_file, target_file, files, dropped)
-    else:
-        if source_file is not None or target_file is not None or files:
-            raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
-        archive = DebianArchive(out / "download", [source, target])
-        pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
-        fetched = digests_by_name((path, file_digest(path)) for path in read)
-    tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
-    cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
-    if not cleaned:
-        left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
-        raise UserError(
-            f"no sentence pair of {source}-{target} is left after cleaning"
-            + (f"; left out: {left_out}" if left_out else "; the origin has none")
-        )
-    parts = split_parts(cleaned, config, dropped)
-    nested = nested_texts(parts["train"], config.train_sizes, config.seed)
-    report = _report(source, target, config, parts, dropped, fetched)
-    _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
-    return report
 
 
 def _check_languages(source: str, target: str) -> None:
@@ -171,9 +161,9 @@ def _check_languages(source: str, target: str) -> None:
 def _archive_pairs(
     origin: Origin, source: str, target: str, archive: DebianArchive, dropped: Counter[str]
 ) -> tuple[Iterator[TextPair], list[Path]]:
-    """The pairs of an origin other than the user's files, and the fetched files they are read from.
+    """The pairs of an origin other than the user's files, and the fetched files read.
 
-    Beside the descriptions the help is for training alone, so it has no groups.
+    With the descriptions, the help is for training alone, so it has no groups.
     """
     pairs: Iterator[TextPair] = iter(())
     read: list[Path] = []
@@ -295,11 +285,7 @@ def _write(
     for part, pairs in parts.items():
         for name, lines in _texts(part, source, target, pairs).items():
             if name != finished.name:
-                _write_text(out / name, lines)
+                write_lines(out / name, map(str.encode, lines))
     with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
-    _write_text(finished, [pair.source for pair in parts["train"]])
-
-
-def _write_text(path: Path, lines: list[str]) -> None:
-    write_lines(path, [line.encode() for line in lines])
+    write_lines(finished, (pair.source.encode() for pair in parts["train"]))

@@ -18,7 +18,6 @@ from moses_bridge.base.progress import track, track_lines
 from moses_bridge.base.textio import is_stream, open_write, read_parallel, write_lines
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.corpus.domain_models import (
-    DomainModels,
     estimate_domain_models,
     read_domain_models,
     score_rows,
@@ -56,17 +55,17 @@ class SelectConfig:
 
     @property
     def scores_only(self) -> bool:
-        """Whether these settings choose nothing."""
+        """Whether these settings select no lines."""
         return all(size is None for size in self._sizes)
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A description of a domain: a text for each side, or two n-gram models for each side.
+    """A domain: a text for each side, or two n-gram models for each side.
 
     Attributes:
-        texts: text of the domain, one file a side.
-        models: ARPA files of the domain, one a side, instead of the texts ...
+        texts: text of the domain, one file per side.
+        models: ARPA files of the domain, one per side, instead of the texts ...
         general_models: ... and those of general text.
     """
 
@@ -101,27 +100,31 @@ def select_text(
     outs: Sequence[Path] = (),
     scores_out: Path | None = None,
 ) -> SelectReport:
-    """Score each line of a text by how much more it is like a domain, and write the best ones.
+    """Score each line of a text by its similarity to a domain, and write the best ones.
 
-    One text: the difference of cross-entropies of Moore and Lewis (2010). Two, line by line: the
-    sum over both sides of Axelrod et al. (2011). Lines keep their bytes and their order. Of equally good lines
-    the first ranks higher; a line without words on a side ranks last. The texts are read once to score
-    them, once to write, and before that once for the general model's sample, if one is made.
+    The score of one text is the difference of cross-entropies of Moore and Lewis (2010); of two parallel
+    ones, the sum over both sides of Axelrod et al. (2011). Lines keep their bytes and order. Of equal lines
+    the first ranks higher; a line without words on a side ranks last. The texts are read for the general
+    model's sample, if one is made, to score them and to write.
 
     Args:
-        texts: files: one tokenised text, or two parallel ones.
+        texts: one tokenised text, or two parallel ones.
         domain: the domain to resemble.
         config: settings.
-        outs: where the chosen lines go, a file for each text; none if the settings choose nothing.
-        scores_out: where the scores go, one number a line in nats per word, smaller is better; "inf" for a
-            line without words.
+        outs: files for the chosen lines, one for each text; none if the settings choose nothing.
+        scores_out: file for the scores, one per line in nats per word, smaller is better; "inf" for a line
+            without words.
 
     Raises:
         ConfigError: files or settings do not fit together.
         InputError: a text is empty or has fewer lines than the other one, or a model is malformed.
     """
     _check(texts, domain, config, outs, scores_out)
-    models = _models(texts, domain, config)
+    if domain.texts:
+        order, min_count, seed = config.order, config.min_count, config.seed
+        models = estimate_domain_models(domain.texts, texts, order, min_count, seed)
+    else:
+        models = read_domain_models(domain.models, domain.general_models)
     scores, words = score_rows(
         track_lines(read_parallel(*texts), "score", texts[0], "lines"), models
     )
@@ -142,16 +145,7 @@ def select_text(
 def choose(
     scores: NDArray[np.float64], words: NDArray[np.int32], config: SelectConfig
 ) -> NDArray[np.bool_]:
-    """Which lines are chosen.
-
-    Args:
-        scores: (n,) smaller is better.
-        words: (n,) words of each line.
-        config: how many are chosen.
-
-    Returns:
-        (n,).
-    """
+    """Whether each line is chosen, (n,), from scores (n,), smaller is better, and numbers of words (n,)."""
     order = np.argsort(scores, kind="stable")
     if config.n_words is not None:
         n_chosen = int(
@@ -192,13 +186,6 @@ def _check(
     written = [*outs, *([] if scores_out is None else [scores_out])]
     read = [*texts, *domain.texts, *domain.models, *domain.general_models]
     refuse_overwriting(written, read)
-
-
-def _models(texts: Sequence[Path], domain: Domain, config: SelectConfig) -> list[DomainModels]:
-    if domain.texts:
-        order, min_count, seed = config.order, config.min_count, config.seed
-        return estimate_domain_models(domain.texts, texts, order, min_count, seed)
-    return read_domain_models(domain.models, domain.general_models)
 
 
 def _write(texts: Sequence[Path], outs: Sequence[Path], chosen: NDArray[np.bool_]) -> None:

@@ -36,15 +36,10 @@ def tidy(text: str) -> str:
 
     UTF-8 read as Latin-1 and encoded once more (``Ã©`` for ``é``) is turned back.
     """
-    text = CONTROL.sub("", _decode_again(text))
-    text = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    if TWICE_ENCODED.search(text):
+        text = TWICE_ENCODED_RUN.sub(_decode_run, text)
+    text = INVISIBLE.sub("", unicodedata.normalize("NFC", CONTROL.sub("", text)))
     return SPACES.sub(" ", text).strip()
-
-
-def _decode_again(text: str) -> str:
-    if not TWICE_ENCODED.search(text):
-        return text
-    return TWICE_ENCODED_RUN.sub(_decode_run, text)
 
 
 def _decode_run(match: re.Match[str]) -> str:

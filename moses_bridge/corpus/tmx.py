@@ -1,4 +1,4 @@
-"""Translation memories (TMX 1.1 to 1.4), read unit by unit, whatever their size."""
+"""Translation memories (TMX 1.1 to 1.4) of any size, read unit by unit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def tmx_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the texts of all units with both languages.
 
-    A language without region takes all its regions, the one without region first: "en" takes
-    xml:lang="en", "EN-us" and "en_GB"; "pt_BR" takes "pt-BR" alone. Inline tags are left out with
-    the code in them; text marked by <hi> stays. Entities declared by the file are refused; nothing
-    outside the file is read.
+    A language without region takes all its regions, the one without region first: "en" takes xml:lang="en",
+    "EN-us" and "en_GB"; "pt_BR" takes "pt-BR" alone. Inline tags are left out with their code; text marked
+    by <hi> stays. Entities declared by the file are refused; nothing outside the file is read.
 
     Args:
-        path: the file; in any encoding named by its XML declaration or byte order mark.
+        path: the file, in any encoding named by its XML declaration or byte order mark.
         source: source language code.
         target: target language code.
         dropped: counts the units lacking a language.
@@ -71,7 +70,7 @@ def _plain(language: str) -> str:
 
 
 class _Memory:
-    """The units of one file, as its parser meets them: languages and texts."""
+    """The units of one file, languages with texts, while it is parsed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +110,7 @@ class _Memory:
             raise self._fault(f"<{tag}>", "<tmx>")
         if tag in CODE:
             self._code_depth += 1
-            if tag == "ph":  # often a line break or an image: keeps two words from growing together
+            if tag == "ph":  # often a line break or an image: separates two words
                 self._add_blank()
         elif tag == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
@@ -144,7 +143,7 @@ class _Memory:
         raise self._fault(f"a declaration of the entity {name}", "none", hint)
 
     def _name_entity(self, name: str, is_parameter: bool) -> None:
-        """A name declared in an outer DTD, which is not read; HTML's names are known."""
+        """Add an entity declared in an outer DTD, which is not read; HTML's names are known."""
         if is_parameter:
             return
         text = html5.get(f"{name};")

@@ -1,4 +1,4 @@
-"""The rows of a model's tables usable with given input."""
+"""Filtering a model's tables for given input."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ from moses_bridge.formats.words import split_words
 
 MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
 INI_NAME = "moses.ini"
+TEXT_TABLES = ("LexicalReordering", "PhraseDictionaryMemory")
 
 
 class SourcePhrases:
-    """All runs of words of some sentences.
-
-    Runs are kept up to a length, which grows with the longest run looked up.
-
-    Args:
-        sentences: tokenised sentences.
-        max_phrase_words: the longest run to be kept from the start.
-    """
+    """All runs of words of tokenised sentences, up to a length growing with the longest run looked up."""
 
     def __init__(
         self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
@@ -42,7 +36,7 @@ class SourcePhrases:
         self._grow(max_phrase_words)
 
     def __contains__(self, words: Sequence[bytes]) -> bool:
-        """Whether the words occur in one of the sentences, one behind the other."""
+        """Whether the words are consecutive in one of the sentences."""
         if len(words) > self._n_words:
             self._grow(len(words))
         return tuple(words) in self._phrases
@@ -59,14 +53,14 @@ def filter_model(
 ) -> None:
     """Write OUT/moses.ini and tables with only the rows whose source phrase occurs in the inputs.
 
-    Rows keep their bytes and their order; language models and binary tables are not copied. The
-    written ini names absolute paths, since Moses looks from its working directory.
+    Rows stay unchanged and in order; language models and binary tables are not copied. The written ini has
+    absolute paths, since Moses resolves paths from its working directory.
 
     Args:
         ini_path: moses.ini of the whole model.
         inputs: tokenised source text.
         out: the directory to write.
-        max_phrase_words: the usual longest source phrase; longer ones are filtered correctly too.
+        max_phrase_words: the usual length of the longest source phrases; longer ones work, too.
 
     Raises:
         InputError: a file is missing or the ini is not one of Moses's.
@@ -90,17 +84,12 @@ def filter_model(
 
 
 def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> Iterator[bytes]:
-    """The rows of a table whose first column is one of the phrases.
-
-    Args:
-        table: the table.
-        phrases: source phrases to keep.
-        n_columns: least number of columns in a row.
+    """The rows of a table whose first column is one of the phrases; rows have n_columns at least.
 
     Raises:
         InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
     """
-    # Most rows have the source of the row before.
+    # Most rows have the source of the previous row.
     beginning, usable = None, False
     rows = track_lines(read_lines(table), f"filter {Path(table).name}", table)
     for line_number, row in enumerate(rows, start=1):
@@ -118,34 +107,26 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
 
 
 def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int) -> InputError:
-    return InputError(
-        table,
-        line_number,
-        f"{found} column{'s' if found > 1 else ''}",
-        f"at least {expected}, with ||| between",
-        "Remove or mend the row",
-    )
+    columns = f"{found} column{'s' if found > 1 else ''}"
+    at_least = f"at least {expected}, with ||| between"
+    return InputError(table, line_number, columns, at_least, "Remove or mend the row")
 
 
 def _n_columns(feature: Feature) -> int:
-    """Least number of columns in a row: the phrases it is looked up by, and scores."""
+    """Least number of columns in a row: the phrases used as its key, and scores."""
     is_by_source_alone = "-f-" in f"{feature.arguments.get('type', '')}-"
     return FEWEST_COLUMNS - 1 if is_by_source_alone else FEWEST_COLUMNS
 
 
 def _is_text_table(feature: Feature) -> bool:
-    if feature.kind == "LexicalReordering":
-        return _is_by_source(feature.arguments.get("type", "")) and "path" in feature.arguments
-    return feature.kind == "PhraseDictionaryMemory" and "path" in feature.arguments
-
-
-def _is_by_source(reordering_type: str) -> bool:
-    """Whether rows begin with the source phrase: "-fe-" and "-f-", not "-e-"."""
-    return "-e-" not in f"{reordering_type}-"
+    """Whether a feature has a text table by source phrase; of reordering types "-fe-" and "-f-", not "-e-"."""
+    if feature.kind == "LexicalReordering" and "-e-" in f"{feature.arguments.get('type', '')}-":
+        return False
+    return feature.kind in TEXT_TABLES and "path" in feature.arguments
 
 
 def _places(tables: dict[str, Path], out: Path) -> dict[str, Path]:
-    """Where each filtered table goes: under its own name, or its feature's where two are alike."""
+    """The path of each filtered table: its own name, with its feature's if two are alike."""
     names = [table.name for table in tables.values()]
     places = {}
     for feature_name, table in tables.items():

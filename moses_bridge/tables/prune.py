@@ -1,8 +1,8 @@
 """Pruning of phrase tables: by significance, by a score, or by both in turn.
 
 The significance of a phrase pair is Fisher's exact test on its counts (Johnson, Martin, Foster & Kuhn 2007,
-section 3): of N occurrences, C(s) have the source phrase, C(t) the target phrase and C(s, t) both. If they met
-by chance, the number of common ones would be hypergeometric, and
+section 3): of N occurrences, C(s) have the source phrase, C(t) the target phrase and C(s, t) both. By chance,
+the number of common ones would be hypergeometric, and
 
     p = sum over k >= C(s, t) of  binom(C(s), k) binom(N - C(s), C(t) - k) / binom(N, C(t)).
 
@@ -33,7 +33,7 @@ from moses_bridge.formats.phrase_table import pair_counts, parse_row
 from moses_bridge.formats.words import split_words
 
 SIGNIFICANCE = "significance"
-NEGLIGIBLE = -40.0  # natural log, against the sum so far: beyond the digits of a float64
+NEGLIGIBLE = -40.0  # natural log, relative to the sum so far: beyond the digits of a float64
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PruneReport:
     Attributes:
         n_rows: rows of the table.
         n_kept: rows kept.
-        n_words: source words with a row of their own, whose best one stays in any case.
+        n_words: source words with rows of their own, whose best one always stays.
     """
 
     n_rows: int
@@ -84,16 +84,16 @@ def prune_table(
     ini: Path | None = None,
     ini_out: Path | None = None,
 ) -> PruneReport:
-    """Write the best rows of a table, each with its bytes, in their order.
+    """Write the best rows of a table, unchanged and in order.
 
     A source of one word keeps its best row, since a word without any translation costs more than a bad one.
-    The table is read twice; between, each row needs 8 bytes for each value ordering the rows.
+    The table is read twice; meanwhile each row needs 8 bytes for each value ordering the rows.
 
     Args:
         table: the table; a file.
-        out: the one to write.
+        out: the table to write.
         config: settings.
-        ini: moses.ini of the table, if there is one to change.
+        ini: moses.ini of the table, if it is to be changed.
         ini_out: the ini to write, with the new path; relative paths stay relative.
 
     Raises:
@@ -123,7 +123,7 @@ def _check_paths(table: Path, out: Path, ini: Path | None, ini_out: Path | None)
 
 
 def _with_table(ini: Path, table: Path, out: Path, ini_out: Path) -> MosesIni:
-    """The ini for another place, with another file for a table."""
+    """The ini moved to another place, with another file for a table."""
     parsed = read_ini(ini)
     for feature in parsed.of_kind("PhraseDictionaryMemory"):
         if parsed.file(feature.arguments["path"]).resolve() == table.resolve():
@@ -186,7 +186,7 @@ def _significance(
 def _kept_rows(
     order: NDArray[np.int64], first_rows: NDArray[np.int64], words: NDArray[np.bool_], n_kept: int
 ) -> NDArray[np.bool_]:
-    """Which rows are kept: the best one of each word, then the best ones of all, *Shape:* (n_rows,)."""
+    """Whether each row is kept, (n_rows,): the best one of each word, then the best ones of all."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     best = np.minimum.reduceat(rank, first_rows)[words]
@@ -208,7 +208,7 @@ def significance(
     target: NDArray[np.float64],
     n_occurrences: float,
 ) -> NDArray[np.float64]:
-    """-log p of pairs, natural log; larger values are more significant.
+    """-log p of pairs, natural log, *Shape:* (n_pairs,); larger values are more significant.
 
     Args:
         joint: C(s, t) of each pair, at most C(s) and C(t), *Shape:* (n_pairs,).

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """How targets are searched for.
+class BeamOptions:
+    """Options of the beam search for targets.
 
     Attributes:
         beam: Number of hypotheses kept at each length.
@@ -87,7 +87,7 @@ class GenerateOptions:
 
 
 @command
-def generate(options: GenerateOptions, search: SearchOptions, device: DeviceOptions) -> None:
+def generate(options: GenerateOptions, search: BeamOptions, device: DeviceOptions) -> None:
     """Generate the most probable targets of source phrases.
 
     With --sample they are drawn at random. Each has its log-probability. PHRASES has one source phrase per
@@ -138,7 +138,7 @@ class TranslateOptions:
 
 
 @command
-def translate(options: TranslateOptions, search: SearchOptions, device: DeviceOptions) -> None:
+def translate(options: TranslateOptions, search: BeamOptions, device: DeviceOptions) -> None:
     """Translate sentences with a network alone.
 
     If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its

@@ -24,8 +24,8 @@ from moses_bridge.base.options import (
     OutputDirectory,
     OutputFile,
     Positive,
+    keys_set_by,
     option,
-    set_keys,
 )
 from rescorer.cli.options import (
     ComputeOptions,
@@ -100,12 +100,10 @@ def neighbors(options: NeighborOptions, computing: ComputeOptions) -> None:
         click.echo(json.dumps([near.as_json for near in found], indent=1))
 
 
-def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
-    """The directories of NAME=DIR, by name.
+def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
+    """The scorers of NAME=DIR, with those names."""
+    from rescorer.models.model_directory import scorer_of_model
 
-    Raises:
-        ConfigError: one has no name or no directory, or a name stands twice.
-    """
     named: dict[str, Path] = {}
     for model in models:
         name, equals, directory = model.partition("=")
@@ -114,7 +112,10 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
         if name in named:
             raise ConfigError(f"--model {model!r}: the name {name!r} stands twice")
         named[name] = Path(directory)
-    return named
+    return [
+        dataclasses.replace(scorer_of_model(directory, compute, trust_code), name=name)
+        for name, directory in named.items()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,23 +159,12 @@ def preferences(options: PreferenceOptions, computing: RawComputeOptions) -> Non
         from rescorer.views.preferences import preferences as draw
 
     check_names(options.outs)
-    config = with_options(PreferencesConfig(seed=options.seed), set_keys(options))
+    config = with_options(PreferencesConfig(seed=options.seed), keys_set_by(options))
     scorers = _scorers(options.models, computing.compute, computing.trust_code)
     result = draw(options.table, scorers, config)
     write_preferences(result, options.outs)
     if not options.outs:
         click.echo(to_markdown(result), nl=False)
-
-
-def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
-    """The scorers of NAME=DIR, with those names."""
-    from rescorer.models.model_directory import scorer_of_model
-
-    named = _named_models(models).items()
-    return [
-        dataclasses.replace(scorer_of_model(directory, compute, trust_code), name=name)
-        for name, directory in named
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +209,7 @@ def map_command(options: MapOptions, computing: ComputeOptions) -> None:
         from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
     fixed = MapConfig(side=options.side, colour=options.colour, seed=options.seed)
-    config = with_options(fixed, set_keys(options))
+    config = with_options(fixed, keys_set_by(options))
     learned = Learned.load(options.model, computing.trust_code)
     kinds = options.kinds or kinds_of(learned)
     maps = draw_maps(learned, options.table, options.out, kinds, config, computing.compute)
@@ -260,11 +250,7 @@ def perplexity(
 
 
 def _line_numbers(text: str | None) -> list[int]:
-    """The numbers of 1,2,5.
-
-    Raises:
-        ConfigError: one is no whole number from 1.
-    """
+    """The numbers of 1,2,5."""
     parts = [] if text is None else text.split(",")
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):

@@ -1,4 +1,4 @@
-"""Options that the commands share."""
+"""Options shared by commands."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ModelPath(click.Path):
-    """What gives values: an existing path, or the name of a pretrained model, such as hf:DIRECTORY."""
+    """A model: an existing path, or the name of a pretrained model, such as hf:DIRECTORY."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path; whether a pretrained model is there is found out when it is loaded."""
+        """The path; a missing pretrained model is noticed when loading it."""
         kind, _, place = str(value).partition(":")
         if place and kind in choices(PretrainedKind):
             return Path(value)
@@ -46,7 +46,7 @@ class DeviceOptions:
 
     @property
     def compute(self) -> Compute:
-        """How a scorer computes."""
+        """The settings of a scorer's computations."""
         from rescorer.contract.compute import Compute
 
         precision: Precision = getattr(self, "precision", "float32")

@@ -15,12 +15,12 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import keep_freed_memory, loading
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     ClusterOptions,
     ExistingDirectory,
     FileOrStdin,
     FileOrStdout,
     InputFile,
+    JobsOptions,
     Natural,
     OutputFile,
     Positive,
@@ -33,8 +33,8 @@ from rescorer.contract.choices import ColumnFormat, Control, Mean
 from rescorer.models.pretrained.settings import PretrainedSettings
 
 
-def _tell_log_z(model: Path, unnormalized: bool) -> None:
-    """Say on standard error what log Z is on held-out text, where raw scores stand for exact ones."""
+def _print_log_z(model: Path, unnormalized: bool) -> None:
+    """Print log Z on held-out text on standard error, if raw scores replace exact ones."""
     from rescorer.models.model_directory import log_z_of
 
     log_z = log_z_of(model)
@@ -44,7 +44,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerOptions:
-    """What gives the columns of `rescorer score`.
+    """Sources of the columns of `rescorer score`.
 
     Attributes:
         models: Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be
@@ -70,8 +70,8 @@ class ScorerOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What `rescorer score` reads and writes.
+class TableOptions(JobsOptions):
+    """Files and columns of `rescorer score`.
 
     Attributes:
         table: Phrase table.
@@ -86,7 +86,6 @@ class TableOptions:
         skip_bad: Move up to N malformed rows to OUT.bad instead of stopping at the first.
         shard: Score only the I-th of N parts; `rescorer merge` joins them.
         resume: Continue an interrupted run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     table: Annotated[FileOrStdin, ARGUMENT]
@@ -99,7 +98,6 @@ class TableOptions:
     skip_bad: Annotated[Natural, option(metavar="N")] = 0
     shard: Annotated[str | None, option(metavar="I/N")] = None
     resume: bool = False
-    jobs: Positive = N_JOBS
 
 
 @command
@@ -143,7 +141,7 @@ def score(
         from rescorer.runs.agreement import table_agreement
 
         for model in named.models:
-            _tell_log_z(model, computing.unnormalized)
+            _print_log_z(model, computing.unnormalized)
             agreement = table_agreement(model, table, named.seed, compute, computing.trust_code)
             click.echo(f"{model}: {agreement}", err=True)
     config = ColumnConfig(
@@ -197,7 +195,7 @@ def merge(
 
 
 @dataclass(frozen=True, kw_only=True)
-class NBestOptions:
+class NBestOptions(JobsOptions):
     """Options of `rescorer nbest`.
 
     Attributes:
@@ -210,7 +208,6 @@ class NBestOptions:
         feature: Name of the feature: letters and digits.
         per_word_feature: Name of a second feature: the score divided by the number of words, including </s>.
         out: N-best list to write; the suffix chooses the compression.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     nbest: Annotated[FileOrStdin, ARGUMENT]
@@ -221,7 +218,6 @@ class NBestOptions:
     feature: str
     per_word_feature: str = ""
     out: FileOrStdout
-    jobs: Positive = N_JOBS
 
 
 @command
@@ -246,7 +242,7 @@ def nbest(
     named = [scorer_of(model, compute, trust_code, pretrained) for model in models]
     if computing.unnormalized:
         for model in models:
-            _tell_log_z(model, computing.unnormalized)
+            _print_log_z(model, computing.unnormalized)
     for each in named:
         click.echo(f"{feature}: {each.name}", err=True)
     scorer = ensemble([each.scorer for each in named], options.mean)
@@ -279,7 +275,7 @@ def serve(
     torch.set_num_threads(jobs)
     keep_freed_memory()
     scorer = ngram_scorer_of_model(model, computing.compute, computing.trust_code)
-    _tell_log_z(model, computing.unnormalized)
+    _print_log_z(model, computing.unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 
 

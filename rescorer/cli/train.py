@@ -35,18 +35,18 @@ GPU_PAIRS = 4096
 
 
 class _ArchitectureName(click.ParamType[str]):
-    """The name of an architecture; their module is slow to load, so only help and completion load it."""
+    """The name of an architecture; help and completion alone load their module, which is slow."""
 
     name = "architecture"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """The built-in names as choices, and the form of any other one."""
+        """The built-in names as choices, and the form of other names."""
         return f"[{'|'.join([*_built_in(), 'MODULE:NAME'])}]"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The built-in names that begin so."""
+        """The built-in names with this beginning."""
         return [CompletionItem(name) for name in _built_in() if name.startswith(incomplete)]
 
 
@@ -77,7 +77,7 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(ConfigOptions):
-    """How a training runs, and where it ends.
+    """Options of the course and end of a training.
 
     Attributes:
         minutes: Largest number of minutes to train.
@@ -217,7 +217,7 @@ def expected_bleu(options: ExpectedBleuOptions) -> None:
 
 
 def _on_gpu(device: torch.device, settings: Any) -> str:
-    """Which GPU, and what it waits for: the start of each operation of an update."""
+    """The GPU, and advice: with small updates it mostly waits for the start of each operation."""
     import torch
 
     n_pairs = getattr(settings, "pairs_per_update", GPU_PAIRS)
@@ -228,7 +228,7 @@ def _on_gpu(device: torch.device, settings: Any) -> str:
 
 
 def _in_words(report: TrainingReport, unit: str) -> str:
-    """A report as a line for the user; the unit is that of the loss."""
+    """A report as a line for the user, with the unit of the loss."""
     from moses_bridge.base.progress import duration
 
     loss = report.held_out_loss
@@ -241,7 +241,7 @@ def _in_words(report: TrainingReport, unit: str) -> str:
 
 
 def _next_command(arch: str, data: Path, out: Path) -> str:
-    """What to type after a training; words in capitals are to be replaced."""
+    """A command to type after a training; words in capitals are placeholders."""
     from rescorer.contract.architectures import load
 
     architecture = load(arch)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.command import (
-    command,
-)
+from moses_bridge.base.command import command
 from moses_bridge.base.config import AtLeast, with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import loading
@@ -24,8 +22,8 @@ from moses_bridge.base.options import (
     FileOrDirectory,
     InputFile,
     Jobs,
+    JobsOptions,
     OutputDirectory,
-    Positive,
     option,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -76,7 +74,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ConfigOptions):
+class CompareOptions(JobsOptions, ConfigOptions):
     """Options of `tuning compare`.
 
     Attributes:
@@ -91,7 +89,6 @@ class CompareOptions(ConfigOptions):
             documents instead of sentences.
         control: System that cannot help; the others are compared with it, too.
         run_commands: Run the commands named in the weights.json of a run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     systems: Annotated[tuple[str, ...], ARGUMENT]
@@ -102,7 +99,6 @@ class CompareOptions(ConfigOptions):
     groups: InputFile | None = None
     control: Annotated[str | None, option(key="control")] = None
     run_commands: Annotated[bool, option(key="run_commands")] = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> CompareConfig:
         """The settings of a comparison."""
@@ -185,7 +181,7 @@ def pool(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanOptions(ConfigOptions):
+class ScanOptions(JobsOptions, ConfigOptions):
     """Options of `tuning scan`.
 
     Attributes:
@@ -198,7 +194,6 @@ class ScanOptions(ConfigOptions):
         neural_lms: NAME=COMMAND, a feature of the built-in search; see `tuning tune --help`.
         run_commands: Run the commands named in the weights.json of a run.
         resume: Reuse the decodings in --out.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     system: Annotated[FileOrDirectory, ARGUMENT]
@@ -210,7 +205,6 @@ class ScanOptions(ConfigOptions):
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
     run_commands: Annotated[bool, option(key="run_commands")] = False
     resume: bool = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> ScanConfig:
         """The settings of a scan."""
@@ -275,7 +269,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comparison]:
-    """The comparisons in files given as NAME=TABLE, none of which is to be written."""
+    """The comparisons in files given as NAME=TABLE, which must not be written."""
     from tuning.compare.comparison import read_comparison
 
     named = _named(tables, "NAME=TABLE", "the table {} is given twice")
@@ -290,7 +284,7 @@ def _parse_systems(systems: tuple[str, ...], form: str) -> dict[str, list[Path]]
     for name, runs in named.items():
         directories = runs.split(",")
         if not all(directories):
-            raise _unexpected(f"{name}={runs}", form)
+            raise ConfigError(f"found {f'{name}={runs}'!r}, expected {form}")
         parsed[name] = [Path(run) for run in directories]
     return parsed
 
@@ -300,15 +294,11 @@ def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
     for text in texts:
         name, _, value = text.partition("=")
         if not (name and value):
-            raise _unexpected(text, form)
+            raise ConfigError(f"found {text!r}, expected {form}")
         if name in named:
             raise ConfigError(twice.format(name))
         named[name] = value
     return named
-
-
-def _unexpected(text: str, form: str) -> ConfigError:
-    return ConfigError(f"found {text!r}, expected {form}")
 
 
 COMMANDS = (evaluate, translate, compare, gains, pool, scan)

@@ -1,4 +1,4 @@
-"""Options that the commands share."""
+"""Options shared by commands."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from moses_bridge.base.options import ConfigOptions, InputFile, Positive, option
 from tuning.metrics.by_name import MetricName
 from tuning.optimisers.by_name import OptimizerName
 
-References = Annotated[
-    tuple[InputFile, ...],
-    option("--reference"),
-    "Tokenised reference; may be given several times.",
-]
+REFERENCE_HELP = "Tokenised reference; may be given several times."
+References = Annotated[tuple[InputFile, ...], option("--reference"), REFERENCE_HELP]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """A text that is translated, with its references.
+    """A text to translate, with its references.
 
     Attributes:
         source: Tokenised source text.
@@ -31,7 +28,7 @@ class TextOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(ConfigOptions):
-    """How weights are found.
+    """Options of finding weights.
 
     Attributes:
         optimizer: Algorithm that finds the weights.

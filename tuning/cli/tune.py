@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.command import (
-    command,
-    command_line,
-)
+from moses_bridge.base.command import command, command_line
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import loading
 from moses_bridge.base.options import (
     ARGUMENT,
-    N_JOBS,
     ClusterOptions,
     ConfigOptions,
     Directory,
     InputFile,
+    JobsOptions,
     OutputDirectory,
     Positive,
     option,
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(SearchOptions):
+class TuneOptions(JobsOptions, SearchOptions):
     """Options of `tuning tune`.
 
     Attributes:
@@ -59,7 +56,6 @@ class TuneOptions(SearchOptions):
         neural_lms: NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given
             several times.
         left_out: Column kept at weight 0, like TranslationModel0_2; may be given several times.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     ini: InputFile
@@ -71,7 +67,6 @@ class TuneOptions(SearchOptions):
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
     left_out: Annotated[tuple[str, ...], option("--leave-out", key="left_out")] = ()
-    jobs: Positive = N_JOBS
 
     def settings(self) -> TuningConfig:
         """The settings of a tuning."""
@@ -130,11 +125,7 @@ class TestOptions:
     groups: InputFile | None = None
 
     def text(self) -> ListedText | None:
-        """The test text with its list; None without one.
-
-        Raises:
-            ConfigError: a part of it is missing.
-        """
+        """The test text with its list, None without one; a ConfigError if a part of it is missing."""
         from tuning.loop.rerank import ListedText
 
         if bool(self.test_list) != bool(self.test_source) or (
@@ -147,7 +138,7 @@ class TestOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankOptions(SearchOptions):
+class RerankOptions(JobsOptions, SearchOptions):
     """Options of `tuning rerank`.
 
     Attributes:
@@ -167,7 +158,6 @@ class RerankOptions(SearchOptions):
         seed: Seed of the random numbers.
         resume: Continue the reranking of a RUN in --out.
         run_commands: Run the commands named in the weights.json of a run.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     run: Annotated[Directory | None, ARGUMENT] = None
@@ -183,7 +173,6 @@ class RerankOptions(SearchOptions):
     seed: int = 1
     resume: bool = False
     run_commands: Annotated[bool, option(key="run_commands")] = False
-    jobs: Positive = N_JOBS
 
     def settings(self) -> RerankConfig:
         """The settings of a reranking."""
@@ -267,14 +256,14 @@ def _print_comparison(
     jobs: int,
     metric: MetricChoice,
 ) -> None:
-    """Compare the chosen test translations, as `tuning compare` does; write the table and print it."""
+    """Compare the chosen test translations like `tuning compare`; write and print the table."""
     from tuning.compare.sentence_facts import TextContext
     from tuning.compare.systems import CompareConfig, compare, digests
     from tuning.loop.rerank import FIRST, RERANKED
     from tuning.report.write import write_comparison
 
     outputs = reranked.outputs(out)
-    control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
+    control = RERANKED if len(outputs) > 2 else ""  # learned weights without new features
     settings = CompareConfig(target_language=of_test.target_language, control=control)
     metrics = [] if metric.name == "bleu" else [metric]
     context = TextContext(groups=of_test.groups)
@@ -285,13 +274,12 @@ def _print_comparison(
         dataclasses.replace(row, tuned_for="" if row.system == FIRST else tuned_for)
         for row in comparison.rows
     ]
-    click.echo(
-        write_comparison(dataclasses.replace(comparison, rows=rows, made=made), out), nl=False
-    )
+    comparison = dataclasses.replace(comparison, rows=rows, made=made)
+    click.echo(write_comparison(comparison, out), nl=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizeOptions(ConfigOptions):
+class OptimizeOptions(JobsOptions, ConfigOptions):
     """Options of `tuning optimize`.
 
     Attributes:
@@ -300,7 +288,6 @@ class OptimizeOptions(ConfigOptions):
         init_weights: File init.opt of Moses with the weights to start from.
         optimizer: Algorithm that finds the weights.
         seed: Seed of the random numbers.
-        jobs: Number of processes or threads. [default: one per processor]
     """
 
     features: tuple[InputFile, ...]
@@ -308,7 +295,6 @@ class OptimizeOptions(ConfigOptions):
     init_weights: InputFile
     optimizer: OptimizerName = "kbmira"
     seed: int = 1
-    jobs: Positive = N_JOBS
 
     def settings(self) -> OptimizerConfig:
         """The settings of the optimisers."""

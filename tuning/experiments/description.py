@@ -1,4 +1,4 @@
-"""Reading and checking the systems, networks, columns, features and tables of an experiment file."""
+"""Reading and checking experiment files: systems, networks, columns, features and tables."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Data = Literal[
 ]
 SeedList = Literal["runs", "noise", "optimizers"]
 MAIN = "main"
-# A name is part of the names of files and of rules.
+# Names are parts of the names of files and rules.
 NAME = re.compile(r"[\w.+-]+", re.ASCII)
 NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
-# Directories of a build, which are no names for networks.
+# Directories of a build, forbidden as names of networks.
 BUILD_DIRECTORIES = (
     "config", "corpus", "filtered", "folds", "lists", "maps", "model", "runs", "tables",
 )  # fmt: skip
@@ -39,7 +39,7 @@ SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")
 
 @dataclass(frozen=True)
 class Names:
-    """The kind of thing a name in a type refers to: Annotated[str, Names("networks")]."""
+    """The kind of thing named by a value: Annotated[str, Names("networks")]."""
 
     kind: str
 
@@ -55,12 +55,9 @@ TableName = Annotated[str, Names("tables")]
 
 @dataclass(frozen=True)
 class Seeds:
-    """Lists of seeds; a system has one tuning run for each seed of its list.
+    """Lists of seeds, of most systems, of systems with columns of noise, and of the comparison of optimisers.
 
-    Attributes:
-        runs: seeds of most systems.
-        noise: seeds of systems with columns of noise.
-        optimizers: seeds of the comparison of optimisers.
+    A system has one tuning run for each seed of its list.
     """
 
     runs: tuple[int, ...] = (1, 2, 3)
@@ -77,11 +74,7 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Folds:
-    """The parts of the training text translated by systems trained on the others.
-
-    Attributes:
-        n_folds: their number.
-    """
+    """The parts of the training text translated by systems trained on the others."""
 
     n_folds: Annotated[int, AtLeast(2)] = 10
 
@@ -96,9 +89,9 @@ class Network:
     Attributes:
         arch: its architecture; None takes the default of `rescorer train`.
         data: its training data; None for a network tuned from another one.
-        started_from: a network of the same architecture, trained on other data, that is trained further.
+        started_from: a network of the same architecture to train further on this data.
         tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text, each
-            fold of it translated by a system trained on the others.
+            fold translated by a system trained on the others.
         settings: its section of settings; None takes the one of its own name.
         seed: seed of its training.
         per_seed: train one network for each seed of the runs.
@@ -132,7 +125,7 @@ class Column:
     Attributes:
         network: the network scoring the rows.
         control: a control instead of a network, with one table for each seed.
-        unknown_words: add the counts of the words unknown to the network, instead of its scores.
+        unknown_words: add the counts of words unknown to the network instead of its scores.
     """
 
     network: NetworkName | None = None
@@ -147,12 +140,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature added by networks to the search or to n-best lists.
-
-    Attributes:
-        name: name of the feature, such as "CSLM0".
-        networks: one network, or on lists an ensemble.
-    """
+    """A feature, like "CSLM0", of the search (one network) or of n-best lists (an ensemble, too)."""
 
     name: str
     networks: tuple[NetworkName, ...]
@@ -167,11 +155,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Start:
-    """One tuning of the baseline; runs start around its weights.
-
-    Attributes:
-        leave_out: columns kept at weight 0.
-    """
+    """One tuning of the baseline, with some columns kept at weight 0; runs start around its weights."""
 
     leave_out: tuple[str, ...] = ()
 
@@ -182,16 +166,16 @@ class System:
 
     Attributes:
         label: name of its row; {left_out} is replaced by the columns left out by its start.
-        columns: added columns, one after the other.
+        columns: added columns, in order.
         search: features of the search.
         reranks: the system whose lists are reranked, instead of a tuning.
         on_lists: features of these lists.
         start: the start of its runs.
         left_out: leave out the columns left out by its start.
         optimizer: optimiser, instead of the one in the settings.
-        settings: its section of settings; None takes "tune", or "rerank" where lists are reranked.
+        settings: its section of settings; None takes "tune", or "rerank" for reranking.
         seeds: the list of its seeds.
-        tables: the tables it is a row of, besides those naming it.
+        tables: tables with this row, besides those naming it.
     """
 
     label: str
@@ -226,9 +210,8 @@ class Table:
 
     Attributes:
         rows: systems; those naming the table themselves follow, in the order of the file.
-        control: the system known to be useless, with which the others are compared too; the last row unless
-            it has another place.
-        title: printed ahead of the table.
+        control: the system known to be useless, compared with the others, too; by default the last row.
+        title: printed before the table.
         drop_prefix: a prefix of labels, left out in this table.
         page: whether `make table1` makes it and puts it on the page.
     """
@@ -245,8 +228,8 @@ class Page:
     """Contents of the page besides the tables.
 
     Attributes:
-        columns: columns whose scores are compared with the table's own.
-        maps: the network whose words and phrases are drawn as maps.
+        columns: columns with scores to compare with the table's own.
+        maps: the network of the maps of words and phrases.
     """
 
     columns: tuple[ColumnName, ...] = ()
@@ -255,21 +238,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The contents of the files of an experiment.
-
-    Attributes:
-        files: the files, bases first.
-        sections: the names of sections of settings.
-        seeds: lists of seeds.
-        folds: parts of the training text.
-        page: contents of the page.
-        networks: networks by name.
-        columns: columns by name.
-        features: features by name.
-        starts: starts by name.
-        systems: systems by name.
-        tables: tables by name.
-    """
+    """The contents of an experiment's files (bases first), with the names of sections of settings."""
 
     files: tuple[Path, ...]
     sections: frozenset[str]
@@ -317,7 +286,7 @@ KINDS: dict[str, type[Any]] = {
 
 
 def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Experiment:
-    """Read experiment files, and check that all things named in them exist.
+    """Read experiment files, and check that all names in them are defined.
 
     Args:
         paths: the files, as for `moses_bridge.base.experiment.load_experiment`.
@@ -375,7 +344,7 @@ def _check_names(experiment: Experiment, where: str) -> None:
         if name not in valid:
             unknown = f"unknown {kind.removesuffix('s')} {name!r}{nearest(name, valid, kind)}"
             raise ConfigError(f"{where}: {user}: {unknown}")
-    # An unused section may be meant for another file; one named nearly like a kind is a slip.
+    # An unused section may be meant for another file; a name nearly like a kind is a slip.
     used = {experiment.section("networks", name) for name in experiment.networks}
     for name in sorted(experiment.sections - used.union(SECTIONS)):
         if difflib.get_close_matches(name, KINDS, n=1, cutoff=0.8):
@@ -383,7 +352,7 @@ def _check_names(experiment: Experiment, where: str) -> None:
 
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
-    """All references: the referrer, the kind of thing referred to, and its name."""
+    """All references: the referrer, and the kind and name of the thing referred to."""
     yield from (("tables", "sections", name) for name in ("start", "compare"))
     yield from _named("page", experiment.page)
     for kind in KINDS:
@@ -406,7 +375,7 @@ def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _kinds(hint: Any) -> Iterator[str]:
-    """The kinds of things referred to by names in a type."""
+    """The kinds of things named by values of a type."""
     for part in (*typing.get_args(hint), *getattr(hint, "__metadata__", ())):
         if isinstance(part, Names):
             yield part.kind
@@ -415,7 +384,7 @@ def _kinds(hint: Any) -> Iterator[str]:
 
 
 def _check_chains(experiment: Experiment, where: str) -> None:
-    """Refuse things impossible to make: from themselves, from a system without lists, or over other files."""
+    """Refuse things made from themselves, from a system without lists, or in place of other files."""
     for name, network in experiment.networks.items():
         if name in BUILD_DIRECTORIES or name in experiment.tables:
             raise ConfigError(f"{where}: networks: {name}: something else in a build has this name")

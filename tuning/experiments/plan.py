@@ -24,8 +24,8 @@ FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 REPORT = "$(B)/report.html"
-# What is installed before a step: the commands and what text and model need; all packages; before tunings side
-# by side also what they would all compile.
+# Installed before a step: the commands with the packages for text and model; all packages; for parallel
+# tunings also the code that each would compile.
 COMMANDS, LIBRARIES, COMPILED = "$(COMMANDS)", "$(LIBRARIES)", "$(COMPILED)"
 
 
@@ -36,8 +36,8 @@ class Rule:
     Attributes:
         target: the file to make.
         needs: the files it is made from.
-        recipe: the lines of shell making it.
-        install: what is installed first, a variable of the Makefile; without one, its needs see to that.
+        recipe: lines of shell.
+        install: variable of the Makefile naming what to install first, unless its needs already do.
     """
 
     target: str
@@ -53,21 +53,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The training data of a network.
-
-    Attributes:
-        file: the table or text.
-        needs: the files required.
-        options: options naming other files.
-    """
+    """The training data of a network: table or text, required files, and options naming other files."""
 
     file: str
     needs: str
     options: str = ""
 
 
-# Shortlists hold a share of the running words of the training text, of which the table knows phrases alone:
-# hence the texts beside the table.
+# Shortlists cover a share of the running words of the training text, of which a table has only phrases; so
+# texts are given, too.
 DATA: dict[Data, TrainingData] = {
     "table": TrainingData("$(FILTERED)", FILTERED_INI),
     "table and texts": TrainingData(
@@ -85,20 +79,20 @@ DATA: dict[Data, TrainingData] = {
 
 
 def plan_rules(experiment: Experiment) -> list[Rule]:
-    """The rules of all tables of an experiment and of its page, each behind the rules it needs."""
+    """The rules of all tables of an experiment and of its page, each after the rules it needs."""
     return list(_Planner(experiment).planned().values())
 
 
 def plan_text(experiment: Experiment) -> str:
-    """The plan as a makefile, which the Makefile includes.
+    """The plan as a makefile, included by the Makefile.
 
     Besides the rules it has TABLES, the tables of the page, SHOW_TABLES, the commands printing them, and the
-    files that the plan itself was made from.
+    source files of the plan.
     """
     files = [str(path) for path in experiment.files]
     pages = [name for name, table in experiment.tables.items() if table.page]
     lines = [HEADER.format(files=" ".join(files))]
-    # As with gcc -MP, a removed file is no error: the plan is made again without it.
+    # As with gcc -MP, a removed file is no error but makes the plan again.
     lines += [f"$(PLAN) $(CONFIG)/.stamp: {' '.join(files)}\n", *(f"{name}:\n" for name in files)]
     lines += [f"\nTABLES := {' '.join(_table_file(name) for name in pages)}\n"]
     lines += [f"SHOW_TABLES = {'; '.join(_shown(experiment, pages))}\n"]
@@ -114,7 +108,7 @@ def write_plan(experiment: Experiment, out: Path) -> None:
 
 
 def plan_graph(experiment: Experiment) -> str:
-    """The plan for readers: each file in the order of making and the files it needs; a star replaces seeds."""
+    """The plan for readers: each file in order of making with its needs; a star replaces seeds."""
     graph: dict[str, dict[str, None]] = {}
     for rule in plan_rules(experiment):
         needs = graph.setdefault(_short(rule.target), {})
@@ -147,7 +141,7 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str, paths: str) -> str:
-    """Text, and paths with variables of make behind it, as one word of a shell."""
+    """Text, followed by paths with variables of make, as one word of a shell."""
     return "'" + text.replace("'", "'\"'\"'").replace("$", "$$") + paths + "'"
 
 
@@ -155,14 +149,14 @@ def _line(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _told_by(name: str) -> str:
-    """The text printed by a step, behind its name."""
+def _named_step(name: str) -> str:
+    """The variable of make putting a name before each line printed by a step."""
     return f"$(call named,{name})"
 
 
 @dataclass
 class _Planner:
-    """Collects rules; each method plans one thing with everything it needs and returns its file."""
+    """Collects rules; each method plans one thing with all its needs and returns its file."""
 
     experiment: Experiment
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -185,34 +179,34 @@ class _Planner:
     # --- Corpus, model and lists
 
     def model(self) -> None:
-        """The corpus and the tables; the files named in CORPUS and MODEL are used instead."""
+        """The corpus and the tables, unless CORPUS and MODEL name others."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
         line = f"$(STEP) $(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
-        self.add(corpus, [config], _line(line, _told_by("corpus")), install=COMMANDS)
+        self.add(corpus, [config], _line(line, _named_step("corpus")), install=COMMANDS)
         self.add("$(B)/corpus/%", [corpus])
         config = "$(CONFIG)/build.toml"
         line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         options = f"--config {config} --jobs $(JOBS)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
         self.add(
-            "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=COMMANDS
+            "$(B)/model/moses.ini",
+            needs,
+            _line(line, options, _named_step("build")),
+            install=COMMANDS,
         )
         line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
         needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
-        self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=COMMANDS)
+        self.add(FILTERED_INI, needs, _line(line, _named_step("filter")), install=COMMANDS)
 
     def lists_of_folds(self) -> str:
-        """N-best lists of the training text, each fold translated by a system trained on the others.
-
-        The file named in LISTS is used instead.
-        """
+        """N-best lists of the training text by fold, unless LISTS names others."""
         folds = f"{FOLDS}/folds"
         numbers = range(1, self.experiment.folds.n_folds + 1)
         line = _line(
             f"$(STEP) $(BIN)/moses-bridge folds --corpus $(CORPUS)/train {LANGUAGES}",
             f"--folds {len(numbers)} --links $(LINKS)",
             "$(call given,--groups,$(CORPUS)/train.groups) --out $(@D)",
-            _told_by("folds"),
+            _named_step("folds"),
         )
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
         self.add(folds, needs, line, install=COMMANDS)
@@ -223,7 +217,11 @@ class _Planner:
 
     def list_of_fold(self, number: int, folds: str) -> str:
         """N-best lists of one fold, under the weights of the start."""
-        fold, weights, told = f"{FOLDS}/{number}", self.start("start"), _told_by(f"fold-{number}")
+        fold, weights, told = (
+            f"{FOLDS}/{number}",
+            self.start("start"),
+            _named_step(f"fold-{number}"),
+        )
         model, filtered = f"{fold}/model/moses.ini", f"{fold}/filtered/moses.ini"
         build = f"$(STEP) $(BIN)/moses-bridge build --corpus {fold}/rest {LANGUAGES} --out $(@D)"
         options = f"--links {fold}/rest.links --config $(CONFIG)/build.toml --jobs $(JOBS)"
@@ -241,7 +239,7 @@ class _Planner:
     # --- Networks, and the tables they score
 
     def network(self, name: str, seed: int) -> str:
-        """A trained network; the seed is that of a run, which may have a network of its own."""
+        """A trained network; the seed is that of a run, for networks trained per seed."""
         network = self.experiment.networks[name]
         if not self.is_per_seed(name):
             seed = network.seed
@@ -269,7 +267,7 @@ class _Planner:
             )
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
-        line = _line(command, shared, options, _told_by(directory))
+        line = _line(command, shared, options, _named_step(directory))
         return self.add(
             f"$(B)/{directory}/trained",
             needs,
@@ -313,7 +311,7 @@ class _Planner:
             needs = [before]
             options = f"--control {_word(str(column.control))} --seed {seed}"
         else:
-            # Networks of another build may score this table: the rule of one is in its own build.
+            # NETWORKS may be another build, with the rules of its networks.
             self.network(column.network, seed)
             model = f"$(NETWORKS)/{self.directory(column.network, seed)}"
             needs = [f"{model}/trained", before]
@@ -323,7 +321,7 @@ class _Planner:
         name = "+".join(columns) + (f"-{seed}" if any(map(self.is_seeded, columns)) else "")
         line = _line(
             f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
-            f"--resume --jobs $(JOBS) {options} {_told_by(name)}",
+            f"--resume --jobs $(JOBS) {options} {_named_step(name)}",
         )
         return self.add(f"$(B)/tables/{name}/moses.ini", needs, line, install=COMPILED)
 
@@ -341,7 +339,7 @@ class _Planner:
             f"$(B)/runs/{name}/weights.json",
             [FILTERED_INI, config],
             "$(FRESH)",
-            _line(line, left_out, _told_by(name)),
+            _line(line, left_out, _named_step(name)),
             install=COMPILED,
         )
 
@@ -367,7 +365,7 @@ class _Planner:
             features = [self.on_lists(feature, seed) for feature in system.on_lists]
         optimizer = f"--optimizer {_word(system.optimizer)}" if system.optimizer else ""
         left_out = self.left_out(system.start) if system.left_out else ""
-        named = _told_by(f"{name}-{seed}")
+        named = _named_step(f"{name}-{seed}")
         line = _line("$(STEP)", command, optimizer, left_out, *features, named)
         return self.add(f"$(B)/runs/{name}-{seed}/weights.json", needs, "$(FRESH)", line)
 
@@ -385,7 +383,7 @@ class _Planner:
     def translated(self, name: str) -> str:
         """The test text under the weights of all runs of a system."""
         runs = [self.run(name, seed) for seed in self.seeds(name)]
-        line = _line("$(STEP) $(TRANSLATE)", *self.run_directories(name), _told_by(name))
+        line = _line("$(STEP) $(TRANSLATE)", *self.run_directories(name), _named_step(name))
         needs = [*runs, "$(TEST).$(SOURCE)"]
         return self.add(f"$(B)/runs/{name}.translated", needs, line, "@touch $@")
 
@@ -401,7 +399,7 @@ class _Planner:
     # --- Tables and the page
 
     def table(self, name: str) -> str:
-        """A table; its command is the only source of the row labels in table and page."""
+        """A table; its command alone has the row labels for table and page."""
         systems = self.experiment.rows(name)
         rows = [
             _quoted(
@@ -425,7 +423,9 @@ class _Planner:
         if shown.maps is not None:
             model = f"$(B)/{self.directory(shown.maps, seed)}"
             needs = [self.network(shown.maps, seed), FILTERED_INI]
-            line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
+            line = (
+                f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_named_step('maps')}"
+            )
             phrases = self.add("$(B)/maps/phrases.json", needs, line, install=LIBRARIES)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)

@@ -1,7 +1,7 @@
-"""Whether a moses.ini, of version 1 or 2, fits a phrase table: every fault with its line.
+"""All faults of a moses.ini, of version 1 or 2, for a phrase table, each with its line.
 
-Unlike `formats.moses_ini`, which stops at the first fault, this reads on as Moses reads: "#" begins
-a comment anywhere in a line (moses/Parameter.cpp:1433), a feature's arguments end at blanks
+Unlike `formats.moses_ini`, which stops at the first fault, this reads on like Moses: "#" begins a comment
+anywhere in a line (moses/Parameter.cpp:1433), a feature's arguments end at blanks
 (moses/FF/FeatureFunction.cpp:84-96).
 """
 
@@ -23,16 +23,17 @@ from moses_bridge.tables.check.table_contents import Tally
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
 TEXT_TABLES = ("PhraseDictionaryMemory", "0")
-SECTIONS_WITH_PATHS = (
+SECTIONS_WITH_PATHS = [
     "feature",
     "ttable-file",
     "lmodel-file",
     "distortion-file",
     "generation-file",
-)
+]
 COMMENT = re.compile("[ \t]#")
 CUT_PATH = re.compile(r"(?:path=|/)\S*#")
 GZ = ".gz"
+NO_BLANKS = "Moses splits at blanks, so a path cannot hold one"
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class TableEntry:
         name: name of the feature, or "table 1" and so on in version 1.
         path: the file as written in the ini.
         n_scores: num-features.
-        n_source_factors: how many factors each source word is looked up by.
-        n_target_factors: how many factors each target word has.
-        n_weights: weights given, None if there is no line with them.
+        n_source_factors: number of factors of each source word.
+        n_target_factors: number of factors of each target word.
+        n_weights: weights given, None without a line of them.
     """
 
     line_number: int
@@ -61,7 +62,7 @@ class TableEntry:
 
 
 @dataclass
-class _Reading:
+class _IniSoFar:
     """The part of an ini read so far."""
 
     path: Path
@@ -79,11 +80,7 @@ class _Reading:
 
 
 def ini_faults(ini_path: Path, report: CheckReport) -> list[InputError]:
-    """Faults of an ini, as far as they concern phrase tables and weights.
-
-    Args:
-        ini_path: moses.ini, version 1 or 2.
-        report: what `check_table` found in the table.
+    """Faults of an ini (version 1 or 2) concerning phrase tables and weights, given the report of a table.
 
     Raises:
         InputError: the ini cannot be read.
@@ -98,8 +95,8 @@ def ini_faults(ini_path: Path, report: CheckReport) -> list[InputError]:
     return faults + (list(_misfits(entry, ini_path, report)) if entry else [])
 
 
-def _read(ini_path: Path) -> _Reading:
-    reading = _Reading(ini_path)
+def _read(ini_path: Path) -> _IniSoFar:
+    reading = _IniSoFar(ini_path)
     lines = list(read_lines(ini_path))
     for line_number, (section, text) in enumerate(with_sections(lines), start=1):
         if section in V1_SECTIONS and reading.v1_line is None:
@@ -120,37 +117,26 @@ def _read(ini_path: Path) -> _Reading:
         elif section in LIMITS:
             _check_limit(section, text, line_number, reading)
     if reading.v1_line is not None and (reading.n_scores or reading.n_weights):
-        reading.add_fault(
-            reading.v1_line,
-            "a section of a version 1 ini beside [feature] or [weight]",
-            "sections of one version",
-            "Moses refuses the mixture (moses/Parameter.cpp:555-573)",
-        )
+        found = "a section of a version 1 ini beside [feature] or [weight]"
+        hint = "Moses refuses the mixture (moses/Parameter.cpp:555-573)"
+        reading.add_fault(reading.v1_line, found, "sections of one version", hint)
     return reading
 
 
-def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> None:
-    """A "#" within a path, taken by Moses for the start of a comment."""
+def _check_cut(line: bytes, text: str, line_number: int, reading: _IniSoFar) -> None:
+    """Report a "#" within a path, taken by Moses for the start of a comment."""
     if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
-        reading.add_fault(
-            line_number,
-            f"{tokens(text)[-1]!r}, all that is left before a '#'",
-            "paths without '#'",
-            "Moses takes what follows for a comment; rename the file",
-        )
+        found = f"{tokens(text)[-1]!r}, all that is left before a '#'"
+        hint = "Moses takes what follows for a comment; rename the file"
+        reading.add_fault(line_number, found, "paths without '#'", hint)
 
 
-def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
+def _read_feature(text: str, line_number: int, reading: _IniSoFar) -> None:
     kind, *words = tokens(text)
     arguments = dict(token.split("=", 1) for token in words if "=" in token)
     for token in words:
         if "=" not in token:
-            reading.add_fault(
-                line_number,
-                f"{token!r}",
-                "key=value",
-                "Moses splits at blanks, so a path cannot hold one",
-            )
+            reading.add_fault(line_number, f"{token!r}", "key=value", NO_BLANKS)
     name = arguments.get("name", f"{kind}{reading.unnamed[kind]}")
     reading.unnamed[kind] += "name" not in arguments
     n_scores = _whole_number(arguments.get("num-features", "1"), line_number, reading)
@@ -166,39 +152,24 @@ def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
         reading.tables.append(TableEntry(line_number, kind, name, path, n_scores, *n_factors))
 
 
-def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
+def _read_v1_table(text: str, line_number: int, reading: _IniSoFar) -> None:
     words = tokens(text)
     if len(words) != 5:
-        reading.add_fault(
-            line_number,
-            f"{len(words)} words",
-            "5: implementation, input factors, output factors, number of scores, path",
-            "Moses splits at blanks, so a path cannot hold one",
-        )
+        expected = "5: implementation, input factors, output factors, number of scores, path"
+        reading.add_fault(line_number, f"{len(words)} words", expected, NO_BLANKS)
         return
     kind, source_factors, target_factors, n_scores, path = words
-    reading.tables.append(
-        TableEntry(
-            line_number,
-            kind,
-            f"table {len(reading.tables) + 1}",
-            path,
-            _whole_number(n_scores, line_number, reading),
-            len(source_factors.split(",")),
-            len(target_factors.split(",")),
-        )
-    )
+    number, name = _whole_number(n_scores, line_number, reading), f"table {len(reading.tables) + 1}"
+    n_factors = (len(numbers.split(",")) for numbers in (source_factors, target_factors))
+    reading.tables.append(TableEntry(line_number, kind, name, path, number, *n_factors))
 
 
-def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
+def _read_weights(text: str, line_number: int, reading: _IniSoFar) -> None:
     name, *numbers = tokens(text)
     if not name.endswith("="):
-        reading.add_fault(
-            line_number,
-            f"{name!r}",
-            "Name= and its weights, a blank between",
-            "Moses drops the last character of the name (moses/Parameter.cpp:1196)",
-        )
+        expected = "Name= and its weights, a blank between"
+        hint = "Moses drops the last character of the name (moses/Parameter.cpp:1196)"
+        reading.add_fault(line_number, f"{name!r}", expected, hint)
         return
     _check_numbers(numbers, line_number, reading)
     name = name[:-1]
@@ -208,28 +179,28 @@ def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
     reading.weight_lines[name] = line_number
 
 
-def _check_numbers(numbers: Sequence[str], line_number: int, reading: _Reading) -> None:
+def _check_numbers(numbers: Sequence[str], line_number: int, reading: _IniSoFar) -> None:
     for token in numbers:
         if not abs(to_number(token.encode("utf-8", "surrogateescape"))) < float("inf"):
             reading.add_fault(line_number, f"the weight {token!r}", "finite numbers")
 
 
-def _check_limit(name: str, text: str, line_number: int, reading: _Reading) -> None:
+def _check_limit(name: str, text: str, line_number: int, reading: _IniSoFar) -> None:
     try:
         parse_limit(name, text, reading.path, line_number)
     except InputError as fault:
         reading.faults.append(fault)
 
 
-def _whole_number(text: str, line_number: int, reading: _Reading) -> int:
+def _whole_number(text: str, line_number: int, reading: _IniSoFar) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
     reading.add_fault(line_number, f"{text!r} scores", "a whole number")
     return 0
 
 
-def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
-    """The entry with the number of its weights; in version 1 all tables share one row of weights."""
+def _with_weights(table: TableEntry, reading: _IniSoFar) -> TableEntry:
+    """The entry with its number of weights; in version 1 all tables share one row of weights."""
     if reading.v1_line is None:
         return replace(table, n_weights=reading.n_weights.get(table.name))
     n_earlier = 0
@@ -240,60 +211,45 @@ def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
     return replace(table, n_weights=left if is_last else min(left, table.n_scores))
 
 
-def _check_weights(tables: Sequence[TableEntry], reading: _Reading) -> None:
+def _check_weights(tables: Sequence[TableEntry], reading: _IniSoFar) -> None:
     for name, line_number in reading.weight_lines.items():
         is_known = name in reading.n_scores or name.partition("_")[0] in reading.n_scores  # sparse
         if not is_known and reading.v1_line is None:
-            reading.add_fault(
-                line_number,
-                f"weights of {name}",
-                "weights of features that are there",
-                "Moses refuses to start (moses/StaticData.cpp:631-672)",
-            )
+            expected = "weights of features that are there"
+            hint = "Moses refuses to start (moses/StaticData.cpp:631-672)"
+            reading.add_fault(line_number, f"weights of {name}", expected, hint)
         n_scores = reading.n_scores.get(name)
         if n_scores is not None and n_scores != reading.n_weights[name]:
-            reading.add_fault(
-                line_number,
-                f"{reading.n_weights[name]} weights of {name}",
-                f"{n_scores}, its num-features",
-            )
+            found = f"{reading.n_weights[name]} weights of {name}"
+            reading.add_fault(line_number, found, f"{n_scores}, its num-features")
     for table in tables:
         if table.n_weights is None:
-            reading.add_fault(
-                table.line_number,
-                f"no weights of {table.name}",
-                "a line of weights for each phrase table",
-                "Moses takes 1 for each, in silence",
-            )
+            expected = "a line of weights for each phrase table"
+            hint = "Moses takes 1 for each, in silence"
+            reading.add_fault(table.line_number, f"no weights of {table.name}", expected, hint)
         elif reading.v1_line is not None and table.n_weights != table.n_scores:
-            reading.add_fault(
-                table.line_number,
-                f"{table.n_weights} weights left in [weight-t] for {table.name}",
-                f"{table.n_scores}",
-            )
+            found = f"{table.n_weights} weights left in [weight-t] for {table.name}"
+            reading.add_fault(table.line_number, found, f"{table.n_scores}")
 
 
-def _check_file(table: TableEntry, reading: _Reading) -> None:
+def _check_file(table: TableEntry, reading: _IniSoFar) -> None:
     if not table.path:
         reading.add_fault(table.line_number, f"no path of {table.name}", "path=FILE")
     elif table.kind in TEXT_TABLES and not any(
         path.exists() for path in _candidates(table, reading.path)
     ):
-        reading.add_fault(
-            table.line_number,
-            f"the path {table.path!r}, where there is no file",
-            "a phrase table",
-            "Moses looks from its working directory, and for the same name with .gz",
-        )
+        found = f"the path {table.path!r}, where there is no file"
+        hint = "Moses looks from its working directory, and for the same name with .gz"
+        reading.add_fault(table.line_number, found, "a phrase table", hint)
 
 
 def _candidates(table: TableEntry, ini_path: Path) -> list[Path]:
-    """Files that a path may mean: relative to the working directory as in Moses, or beside the ini."""
+    """Possible files of a path: relative to the working directory as in Moses, or to the ini."""
     places = [Path(table.path), ini_path.parent / table.path]
     return [path for place in places for path in (place, place.with_name(place.name + GZ))]
 
 
-def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> TableEntry | None:
+def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _IniSoFar) -> TableEntry | None:
     """The entry of the checked table: by its path, or the only one."""
     real = Path(checked).resolve()
     for table in tables:
@@ -301,24 +257,18 @@ def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> 
             return table
     names = ", ".join(f"{table.name} with {table.path}" for table in tables) or "none"
     if checked != STANDARD_STREAM or len(tables) != 1:
-        reading.add_fault(
-            tables[0].line_number if len(tables) == 1 else None,
-            f"phrase tables: {names}",
-            f"one with the path {checked}",
-        )
+        line_number = tables[0].line_number if len(tables) == 1 else None
+        reading.add_fault(line_number, f"phrase tables: {names}", f"one with the path {checked}")
     return tables[0] if len(tables) == 1 else None
 
 
 def _misfits(entry: TableEntry, ini_path: Path, report: CheckReport) -> Iterator[InputError]:
-    """Where the entry of a table contradicts its rows."""
+    """The contradictions between the entry of a table and its rows."""
     if report.n_scores is not None and entry.n_scores != report.n_scores:
-        yield InputError(
-            ini_path,
-            entry.line_number,
-            f"{entry.n_scores} scores of {entry.name}",
-            f"{report.n_scores}, as the rows of {report.path} have",
-            "num-features and weights change together",
-        )
+        found = f"{entry.n_scores} scores of {entry.name}"
+        expected = f"{report.n_scores}, as the rows of {report.path} have"
+        hint = "num-features and weights change together"
+        yield InputError(ini_path, entry.line_number, found, expected, hint)
     contents = report.contents
     for side, n_factors, factors in (
         ("source", entry.n_source_factors, contents.source_factors),
@@ -335,10 +285,9 @@ def _factor_misfits(
     if n_expected != 1 and n_plain:
         odd[1] = Tally(n_plain, 0)
     for number, tally in sorted(odd.items()):
-        yield InputError(
-            table,
-            tally.first_line or None,
-            f"{number or 'a mixture of'} factors of {side} words in {tally.count:,} rows",
-            f"{n_expected}, as the ini says",
-            "Moses cuts what is too much in silence, and stops at too few (moses/Word.cpp:139-167)",
+        found = f"{number or 'a mixture of'} factors of {side} words in {tally.count:,} rows"
+        hint = (
+            "Moses cuts what is too much in silence, and stops at too few (moses/Word.cpp:139-167)"
         )
+        line, expected = tally.first_line or None, f"{n_expected}, as the ini says"
+        yield InputError(table, line, found, expected, hint)

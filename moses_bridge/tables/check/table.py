@@ -1,4 +1,4 @@
-"""Faults of a phrase table that would stop or mislead Moses, each with its line, and its contents."""
+"""The contents of a phrase table, and its faults that would stop or mislead Moses, each with its line."""
 
 from __future__ import annotations
 
@@ -36,13 +36,10 @@ from moses_bridge.formats.words import split_words, to_number
 from moses_bridge.tables.check.table_contents import SourceOrder, TableContents
 
 MAX_SHOWN = 20
-# Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
+# Registered by moses/PP/Factory.cpp:61-69; any other one ends the decoder.
 KNOWN_PROPERTIES = frozenset(
-    (
-        *(b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeftAdjacent"),
-        *(b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences", b"Tree"),
-        *(b"SpanLength", b"NonTermContext", b"Orientation"),
-    )
+    b"Counts SourceLabels TargetConstituentBoundariesLeftAdjacent NonTermContext SpanLength Tree "
+    b"TargetConstituentBoundariesRightAdjacent TargetPreferences Orientation".split()
 )
 
 
@@ -52,14 +49,14 @@ class CheckReport:
 
     Attributes:
         path: the table.
-        n_scores: dense scores that each row should have: those of the first good row, unless given.
-        max_shown: how many faults of a kind are kept.
-        faults: what is wrong, in the order of the rows, at most max_shown of a kind.
-        fault_counts: how many faults there are of each kind, by what was expected.
-        n_rows: rows, faulty ones included.
+        n_scores: expected dense scores of each row: those of the first good row, unless given.
+        max_shown: largest number of kept faults of a kind.
+        faults: kept faults, in the order of the rows.
+        fault_counts: number of faults of each kind, by the expected.
+        n_rows: rows, including faulty ones.
         score_counts: rows of each number of scores.
         order: different sources, whether sorted and grouped.
-        contents: what is no fault, but good to know.
+        contents: counts of harmless oddities.
     """
 
     path: str
@@ -78,7 +75,7 @@ class CheckReport:
         return self.fault_counts.total()
 
     def add_faults(self, faults: Iterable[InputError]) -> None:
-        """Count faults, and keep those to be shown."""
+        """Count faults, and keep some."""
         for fault in faults:
             self.fault_counts[fault.expected] += 1
             if self.fault_counts[fault.expected] <= self.max_shown:
@@ -110,7 +107,7 @@ def check_table(
     Args:
         path: the table.
         n_scores: dense scores of each row; None takes the number of the first good row.
-        max_shown: how many faults of a kind are kept; the others are counted.
+        max_shown: largest number of kept faults of a kind; the others are counted.
 
     Raises:
         InputError: the file itself cannot be read.
@@ -143,7 +140,7 @@ def _check_line(line: bytes, line_number: int, report: CheckReport) -> None:
 
 
 def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
-    """Scores of a malformed row, if it has any."""
+    """Count the scores of a malformed row, if it has any."""
     columns = columns_of(line)
     if len(columns) >= FEWEST_COLUMNS:
         scores = [to_number(token) for token in score_tokens(columns[SCORES])]
@@ -154,7 +151,7 @@ def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
 def line_faults(
     line: bytes, path: StrPath, line_number: int, n_scores: int | None
 ) -> Iterator[InputError]:
-    """Every fault of a row that cannot be parsed; a row without columns has that one alone."""
+    """All faults of an unparsable row; only one if it has no columns."""
     try:
         columns = split_row(line, path, line_number)
     except InputError as fault:
@@ -194,27 +191,20 @@ def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
     for word in split_words(phrase):
+        found = f"the word {shown(word)}"
         if in_brackets(word):
-            yield InputError(
-                path,
-                line_number,
-                f"the word {shown(word)}",
-                "no word in brackets",
-                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
+            hint = (
+                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;"
             )
+            yield InputError(path, line_number, found, "no word in brackets", hint)
         if b"|" in word and b"" in word.split(b"|"):
-            yield InputError(
-                path,
-                line_number,
-                f"the word {shown(word)}",
-                "no factor without text",
-                "Moses separates factors by |; escape it as &#124;",
-            )
+            hint = "Moses separates factors by |; escape it as &#124;"
+            yield InputError(path, line_number, found, "no factor without text", hint)
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
-    """Whether there is no fault; cached, since many rows have the same alignment."""
+    """Whether all links are valid; cached, since many rows have the same alignment."""
     try:
         links = parse_links(alignment)
     except InputError:
@@ -232,24 +222,21 @@ def _link_faults(
             yield fault
             continue
         if source >= source_len or target >= target_len:
-            yield InputError(
-                path,
-                line_number,
-                f"the link {source}-{target} of {source_len} source and {target_len} target words",
-                "links within the phrases, counted from 0",
+            found = (
+                f"the link {source}-{target} of {source_len} source and {target_len} target words"
             )
+            expected = "links within the phrases, counted from 0"
+            yield InputError(path, line_number, found, expected)
 
 
 def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
-    """Faults of the sparse features, of the properties and of any columns behind them."""
+    """Faults of the sparse features, of the properties and of any further columns."""
     if len(columns) > PROPERTIES + 1:
-        yield InputError(
-            path,
-            line_number,
-            f"{len(columns)} columns",
+        expected, hint = (
             f"at most {PROPERTIES + 1}",
             "A ||| inside the data moves the columns behind it",
         )
+        yield InputError(path, line_number, f"{len(columns)} columns", expected, hint)
     if len(columns) > SPARSE and columns[SPARSE].strip():
         yield from _sparse_faults(split_words(columns[SPARSE]), path, line_number)
     if len(columns) > PROPERTIES and columns[PROPERTIES].strip():
@@ -258,33 +245,23 @@ def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Itera
 
 def _sparse_faults(tokens: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
     if len(tokens) % 2:
-        yield InputError(
-            path, line_number, f"{len(tokens)} words of sparse features", "names and values in turn"
-        )
+        found = f"{len(tokens)} words of sparse features"
+        yield InputError(path, line_number, found, "names and values in turn")
     for value in tokens[1::2]:
         if math.isnan(to_number(value)):
-            yield InputError(
-                path,
-                line_number,
-                f"the sparse value {shown(value)}",
-                "a number behind each sparse feature's name",
-                "Moses takes anything else for 0",
-            )
+            found, hint = f"the sparse value {shown(value)}", "Moses takes anything else for 0"
+            expected = "a number behind each sparse feature's name"
+            yield InputError(path, line_number, found, expected, hint)
 
 
 def _property_faults(column: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
     before, *properties = column.split(b"{{")
     if before.strip() or not all(b"}}" in one for one in properties):
-        yield InputError(
-            path, line_number, f"the properties {shown(column[:60])}", "{{Key value}} ..."
-        )
+        found = f"the properties {shown(column[:60])}"
+        yield InputError(path, line_number, found, "{{Key value}} ...")
     for one in properties:
         key = one.partition(b" ")[0].rstrip(b"}")
         if key not in KNOWN_PROPERTIES:
-            yield InputError(
-                path,
-                line_number,
-                f"the property {shown(key)}",
-                "one that Moses knows: Counts, Tree, SpanLength ...",
-                "Moses stops at any other",
-            )
+            expected = "one that Moses knows: Counts, Tree, SpanLength ..."
+            found, hint = f"the property {shown(key)}", "Moses stops at any other"
+            yield InputError(path, line_number, found, expected, hint)

@@ -1,4 +1,4 @@
-"""What is no fault of a phrase table, but worth knowing for its users: oddities, and the order of its rows."""
+"""Harmless oddities of a phrase table, and the order of its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNICODE_BLANK = re.compile(
 
 @dataclass
 class Tally:
-    """How often something occurs, and in which line (1-based) first."""
+    """A number of occurrences, and the line (1-based) of the first."""
 
     count: int
     first_line: int
@@ -47,10 +47,9 @@ class TableContents:
     """Counts of a phrase table.
 
     Attributes:
-        tallies: how often each of the things named above occurs.
+        tallies: tallies of the things named above.
         n_rows: number of parsable rows.
-        source_factors: rows by the number of factors of each source word, where it is not 1; 0 where
-            the words differ.
+        source_factors: rows by the number of factors of each source word, if not 1; 0 if words differ.
         target_factors: the same for target words.
     """
 
@@ -62,7 +61,7 @@ class TableContents:
     _targets: set[bytes] = field(default_factory=set)
 
     def count(self, what: str) -> int:
-        """How often something occurs."""
+        """The number of occurrences of something."""
         return self.tallies[what].count if what in self.tallies else 0
 
     def take(self, row: PhraseTableRow, line_number: int) -> None:
@@ -82,7 +81,7 @@ class TableContents:
             _tally(self.target_factors, n_factors(row.target), line_number)
 
     def take_odd_scores(self, scores: Sequence[float], line_number: int) -> None:
-        """Count oddities in the scores of a row with a fault; NaN replaces anything but a number."""
+        """Count oddities in the scores of a faulty row; NaN replaces anything but a number."""
         for score in scores:
             if not math.isfinite(score):
                 self._add(NO_NUMBER, line_number)
@@ -90,7 +89,7 @@ class TableContents:
                 self._add(NEGATIVE, line_number)
 
     def summary(self) -> Iterator[str]:
-        """Lines for a reader: what occurs, and the factors."""
+        """Lines for a reader: oddities, encoding and factors."""
         for what in (ABOVE_ONE, ZERO, NEGATIVE, NO_NUMBER):
             yield f"{what}: {self.tallies.get(what, 0)}"
         for what in (TWICE, EMPTY_TARGET, UNICODE_BLANKS, CARRIAGE_RETURNS):
@@ -144,7 +143,7 @@ class TableContents:
 
 
 def n_factors(phrase: bytes) -> int:
-    """How many factors each word of a phrase has, 0 where they differ."""
+    """The number of factors of each word of a phrase, 0 if they differ."""
     numbers = {word.count(b"|") + 1 for word in split_words(phrase)}
     return numbers.pop() if len(numbers) == 1 else 0
 
@@ -164,10 +163,10 @@ def _is_utf8(line: bytes) -> bool:
 class SourceOrder:
     """Whether rows are sorted, and whether the rows of a source are adjacent.
 
-    Of each run of rows with one source 16 bytes are kept, so that a table of any size can be checked.
+    Each run of rows with one source needs only 16 bytes, so a table of any size can be checked.
 
     Attributes:
-        first_unsorted: 1-based line of the first row that sorts before the one above it, or None.
+        first_unsorted: 1-based line of the first row sorting before the previous one, or None.
     """
 
     def __init__(self) -> None:
@@ -189,7 +188,7 @@ class SourceOrder:
 
     @property
     def sorted_rows(self) -> bool:
-        """The rows are in the order of `LC_ALL=C sort`, as processPhraseTableMin needs them."""
+        """Whether rows are in the order of `LC_ALL=C sort`, needed by processPhraseTableMin."""
         return self.first_unsorted is None
 
     @property
@@ -199,7 +198,7 @@ class SourceOrder:
 
     @property
     def first_ungrouped(self) -> int | None:
-        """1-based line where a source reappears after another one; ProbingPT reads such a source twice."""
+        """1-based line of the first source reappearing after another one; ProbingPT reads it twice."""
         _, first_runs = np.unique(self._runs(), return_index=True)
         is_first = np.zeros(len(self._hashes), np.bool_)
         is_first[first_runs] = True
@@ -207,18 +206,18 @@ class SourceOrder:
 
     @property
     def grouped(self) -> bool:
-        """No source reappears after another one."""
+        """Whether no source reappears after another one."""
         return self.n_sources == len(self._hashes)
 
     def summary(self) -> Iterator[str]:
         """Lines for a reader."""
-        unsorted = _no(self.first_unsorted)
-        yield f"sorted as LC_ALL=C sort, for processPhraseTableMin: {unsorted}"
-        yield f"rows of a source together, for CreateProbingPT: {_no(self.first_ungrouped)}"
+        is_sorted, is_grouped = map(_yes_or_no, (self.first_unsorted, self.first_ungrouped))
+        yield f"sorted as LC_ALL=C sort, for processPhraseTableMin: {is_sorted}"
+        yield f"rows of a source together, for CreateProbingPT: {is_grouped}"
 
     def _runs(self) -> NDArray[np.int64]:
         return np.frombuffer(self._hashes, np.int64) if self._hashes else np.empty(0, np.int64)
 
 
-def _no(line_number: int | None) -> str:
+def _yes_or_no(line_number: int | None) -> str:
     return "yes" if line_number is None else f"no (first in line {line_number})"

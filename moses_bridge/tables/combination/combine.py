@@ -1,4 +1,4 @@
-"""Phrase tables of several corpora as one: by counts, by a mixture, or by what only some of them have."""
+"""Combining phrase tables of several corpora: by counts, by a mixture, or by priority."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from moses_bridge.tables.combination.table_values import (
     mixture_values,
 )
 
-ELSEWHERE, HERE = 1.0, 2.718  # exp(0) and exp(1), as combine-ptables.pl of Moses writes them
+ELSEWHERE, HERE = 1.0, 2.718  # exp(0) and exp(1), as written by combine-ptables.pl of Moses
 COMPUTED: tuple[Combination, ...] = ("counts", "mixture")
 PAIRS_AT_ONCE = 1 << 12
 LINKS = re.compile(rb"\s*(\d+-\d+\s*)*")
@@ -101,13 +101,13 @@ def _check_weights(weights: Sequence[float], how: Combination) -> None:
 
 @dataclass
 class CombineReport:
-    """What became of the tables.
+    """Counts and weights of a combination.
 
     Attributes:
-        n_first: how many rows were first found in each table.
-        weights: weights of the tables for each score, (4, n_tables); empty where there are none.
-        cross_entropies: of the development text's phrase pairs, in bits per pair that a table has: one for
-            each score, or for "counts" one for both probabilities; empty without a development text.
+        n_first: number of rows first found in each table.
+        weights: weights of the tables for each score, (4, n_tables); empty without weights.
+        cross_entropies: in bits per pair of the development text found in a table: one for each score, or for
+            "counts" one for both probabilities; empty without a development text.
     """
 
     n_first: list[int]
@@ -123,22 +123,21 @@ class CombineReport:
 def combine_tables(
     tables: Sequence[Path], out: Path, config: CombineConfig, dev: Path | None = None
 ) -> CombineReport:
-    """Write one table of several, in the order of Moses.
+    """Combine several tables into one, sorted like theirs.
 
-    Alignment, counts and further columns of a row are those of the first table that has the pair; "counts"
-    writes the weighted sums of the counts. Smoothing of the tables is gone after "counts", and stays in a
-    mixture.
+    Alignment, counts and further columns of a row are those of the first table with the pair; "counts"
+    writes the weighted sums of the counts. "counts" loses the smoothing of the tables, a mixture keeps it.
 
     Args:
         tables: two tables or more with the same number of scores, sorted with LC_ALL=C.
         out: the table to write.
         config: settings.
         dev: phrase pairs of a development text, to fit the weights to: an `extract` file of Moses, or a
-            phrase table with counts. The fitted weights minimise the cross-entropy of its pairs: for a
-            mixture of each score by itself (Sennrich 2012), for counts of both probabilities.
+            phrase table with counts. Fitted weights minimise the cross-entropy of its pairs: for a mixture
+            of each score by itself (Sennrich 2012), for counts of both probabilities.
 
     Raises:
-        InputError: a row is malformed, out of order, there twice or without counts needed, numbers of scores
+        InputError: a row is malformed, out of order, repeated or without needed counts, numbers of scores
             differ, or no table has a pair of the development text.
         ConfigError: the settings do not fit the tables, or an input would be overwritten.
     """
@@ -178,13 +177,11 @@ def _check(tables: Sequence[Path], config: CombineConfig, dev: Path | None) -> N
 def _refuse_other_scores(tables: Sequence[Path]) -> None:
     n_scores = number_of_scores(tables)
     if n_scores != N_SCORES:
-        raise InputError(
-            tables[0],
-            1,
-            f"{n_scores} scores",
+        expected, hint = (
             "the four of Moses's training",
             "Combine the tables before other columns are added",
         )
+        raise InputError(tables[0], 1, f"{n_scores} scores", expected, hint)
 
 
 def _given_weights(config: CombineConfig, n_tables: int) -> NDArray[np.float64]:
@@ -198,7 +195,7 @@ def _given_weights(config: CombineConfig, n_tables: int) -> NDArray[np.float64]:
 def _fitted(
     tables: Sequence[Path], dev: Path, read_values: ReadValues
 ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-    """The fitted weights (4, n_tables), and the cross-entropies that they leave."""
+    """The fitted weights (4, n_tables), and their cross-entropies."""
     if not isinstance(read_values, CountValues):
         of_scores = observe(tables, dev, read_values, range(N_SCORES))
         weights = np.array([*map(fitted_weights, of_scores)])
@@ -216,7 +213,7 @@ def _write(out: StrPath, blocks: Iterator[bytes]) -> None:
 
 
 def _chosen(tables: Sequence[Path], how: Combination, n_first: list[int]) -> Iterator[bytes]:
-    """Rows as they are in the first table, or with scores that say which table they are from; in blocks."""
+    """Blocks of rows as in the first table, for "fill-up" with scores for the table they are from."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
         chosen = [pair.first for pair in block if how != "back-off" or _is_of_first_source(pair)]
         places = np.array([place for place, _ in chosen], np.int64)
@@ -231,7 +228,7 @@ def _chosen(tables: Sequence[Path], how: Combination, n_first: list[int]) -> Ite
 
 
 def _is_of_first_source(pair: UnitedPair) -> bool:
-    """Whether the first table that has the source phrase has the pair."""
+    """Whether the first table with the source phrase has the pair."""
     return next(row is not None for row, has in zip(*pair[-2:], strict=True) if has)
 
 
@@ -241,7 +238,7 @@ def _computed(
     weights: NDArray[np.float64],
     n_first: list[int],
 ) -> Iterator[bytes]:
-    """Rows with combined scores, and with counts where these are added; in blocks."""
+    """Blocks of rows with combined scores, and added counts."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
         scores = read_values(block).combined(weights).tolist()
         counts = (
@@ -265,7 +262,7 @@ def _computed(
 
 
 def _column(text: bytes, columns: Sequence[bytes], place: int) -> bytes:
-    """A column's text between blanks; the last one of a row has none behind it."""
+    """A column's text between blanks; none follows the last column of a row."""
     return b" " + text + (b" " if place < len(columns) - 1 else b"")
 
 
@@ -279,11 +276,11 @@ def _weighted_counts(
 
 
 def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
-    """Read how often each phrase pair occurs in a development text.
+    """Read the counts of the phrase pairs of a development text.
 
     Args:
-        path: Moses's `extract` file (source ||| target ||| links, one occurrence a line, in any order), or a
-            phrase table with counts.
+        path: Moses's `extract` file (source ||| target ||| links, one occurrence per line, in any order), or
+            a phrase table with counts.
 
     Raises:
         InputError: a row is neither, or there is none.
@@ -298,12 +295,8 @@ def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
         elif LINKS.fullmatch(columns[SCORES]):
             pairs[pair] += 1
         else:
-            raise InputError(
-                path,
-                line_number,
-                shown(columns[SCORES]),
-                "word links, as Moses's extract writes them, or counts in column 5",
-            )
+            expected = "word links, as Moses's extract writes them, or counts in column 5"
+            raise InputError(path, line_number, shown(columns[SCORES]), expected)
     if not pairs:
         raise InputError(path, None, "no rows", "phrase pairs of a development text")
     return pairs
@@ -312,16 +305,7 @@ def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
 def observe(
     tables: Sequence[Path], dev: Path, read_values: ReadValues, scores: Sequence[int]
 ) -> list[Observations]:
-    """What the tables say about the pairs of a development text.
-
-    Args:
-        tables: the tables.
-        dev: the development text's pairs, see `read_dev_pairs`.
-        read_values: gives values and masses.
-        scores: which scores to look at.
-
-    Returns:
-        The observations for each of the scores.
+    """The pairs of a development text in the tables, as observations for each of some scores.
 
     Raises:
         InputError: no table has a pair of the development text with a score above 0, or a row is malformed.

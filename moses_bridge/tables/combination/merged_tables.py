@@ -1,4 +1,4 @@
-"""Sorted phrase tables read side by side: each pair of their union with its row in each table.
+"""The union of sorted phrase tables, read in parallel: each pair with its row in each table.
 
 In memory are a few thousand rows of each table, and at least those of one source phrase.
 """
@@ -15,21 +15,12 @@ from moses_bridge.formats.phrase_table import read_blocks, read_rows
 from moses_bridge.formats.row_columns import BAR
 
 ROWS_AT_ONCE = 1 << 12
-END = b" " + BAR  # behind each phrase, so that phrases compare as whole rows do
+END = b" " + BAR  # follows each phrase, so that phrases compare like whole rows
 JOINT = END + b" "
 
 
 class TableRow(NamedTuple):
-    """A row of a table.
-
-    Attributes:
-        key: the phrase pair, as tables are sorted by it.
-        source: source phrase.
-        target: target phrase.
-        line: the whole row without its "\\n".
-        path: the table.
-        line_number: 1-based.
-    """
+    """A row (1-based) of a table; key is the phrase pair as sorted, line the whole row without "\\n"."""
 
     key: bytes
     source: bytes
@@ -40,7 +31,7 @@ class TableRow(NamedTuple):
 
     @property
     def at(self) -> tuple[bytes, Path, int]:
-        """The arguments with which a number of the row is read."""
+        """The arguments for reading a number of the row."""
         return self.line, self.path, self.line_number
 
 
@@ -50,8 +41,8 @@ class UnitedPair(NamedTuple):
     Attributes:
         source: source phrase.
         target: target phrase.
-        rows: the row of each table; None where it lacks the pair.
-        source_rows: a row of each table with the same source phrase; None where it lacks that.
+        rows: the row of each table; None if it lacks the pair.
+        source_rows: a row of each table with the same source phrase; None if it lacks that.
     """
 
     source: bytes
@@ -61,19 +52,19 @@ class UnitedPair(NamedTuple):
 
     @property
     def first(self) -> tuple[int, TableRow]:
-        """The place of the first table that has the pair, and the row there."""
+        """The index of the first table with the pair, and its row."""
         return next((place, row) for place, row in enumerate(self.rows) if row is not None)
 
 
 def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
-    """Yield the pairs of all tables, in the order of the tables.
+    """Yield the pairs of all tables, in sorting order.
 
     Args:
         tables: tables with the same number of scores, sorted with LC_ALL=C.
         label: name of the work, for its progress.
 
     Raises:
-        InputError: a row is malformed, out of order or there twice, or the numbers of scores differ.
+        InputError: a row is malformed, out of order or repeated, or the numbers of scores differ.
     """
     n_scores = number_of_scores(tables)
     rows = [sorted_rows(table, n_scores) for table in tables]
@@ -85,7 +76,7 @@ def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
         while least := min(filter(None, heads), default=None):
             key, source = least.key, least.source
             found = tuple([head if head and head.key == key else None for head in heads])
-            if source != last_source:  # all tables are at this source, if they have it
+            if source != last_source:  # all tables with this source have reached it
                 source_rows = tuple(
                     [head if head and head.source == source else None for head in heads]
                 )
@@ -111,7 +102,7 @@ def number_of_scores(tables: Sequence[Path]) -> int:
     """The number of scores of a row, the same in all tables.
 
     Raises:
-        InputError: a table has no row, or another number than the first one.
+        InputError: a table has no row, or another number than the first table.
     """
     n_scores = 0
     for table in tables:
@@ -130,7 +121,7 @@ def sorted_rows(table: Path, n_scores: int) -> Iterator[TableRow]:
     """Yield the rows of a table, checked.
 
     Raises:
-        InputError: a row is malformed, out of order or there twice.
+        InputError: a row is malformed, out of order or repeated.
     """
     last = b""
     for block in read_blocks(table, ROWS_AT_ONCE, n_scores):

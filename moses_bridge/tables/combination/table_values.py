@@ -1,6 +1,6 @@
-"""The values that each table has for the scores of phrase pairs, and their masses: how much the table counts.
+"""Per-table score values of phrase pairs and their masses.
 
-A combined score is w·values / w·masses with the weights w of the tables. How values and masses are set:
+A combined score is w·values / w·masses with the weights w of the tables:
 
 | | values | masses of p(f|e) | masses of p(e|f) |
 |---|---|---|---|
@@ -8,13 +8,13 @@ A combined score is w·values / w·masses with the weights w of the tables. How 
 | mixture, renormalised | the scores | whether the table has e | whether it has f |
 | counts | count(f, e) | count(e) | count(f) |
 
-The lexical weights of a mixture are treated as the probability of the same direction. Where counts are added, a
-lexical weight is a mean over the tables that have the pair, weighted by count(e) or count(f): the counts of
-words are in no table.
+The lexical weights of a mixture are treated like the probability of the same direction. Where counts are added,
+a lexical weight is a mean over the tables with the pair, weighted by count(e) or count(f), since no table has
+the counts of words.
 
-Target phrases are kept as digests of 64 bits: in memory are 8 bytes a distinct phrase, 8 more for each table,
-and 24 a distinct phrase of a table while it is read. Two of 50 million phrases have the same digest once in
-ten thousand runs.
+Target phrases are kept as digests of 64 bits: 8 bytes per distinct phrase in memory, 8 more for each table, and
+24 per distinct phrase of a table while reading it. Two of 50 million phrases share a digest once in ten
+thousand runs.
 """
 
 from __future__ import annotations
@@ -50,22 +50,13 @@ Mass = Callable[[TableRow], float]
 
 
 class TableValues(NamedTuple):
-    """What tables say about pairs.
-
-    Attributes:
-        values: (n_pairs, 4, n_tables)
-        masses: (n_pairs, 4, n_tables)
-    """
+    """Values and masses of pairs, *Shape:* (n_pairs, 4, n_tables) each."""
 
     values: NDArray[np.float64]
     masses: NDArray[np.float64]
 
     def combined(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The scores of the pairs, (n_pairs, 4).
-
-        Args:
-            weights: (4, n_tables) weights of the tables for each score.
-        """
+        """The scores of the pairs (n_pairs, 4), under weights (4, n_tables) of the tables for each score."""
         above = np.einsum("pst,st->ps", self.values, weights)
         below = np.einsum("pst,st->ps", self.masses, weights)
         return np.asarray(above / below)
@@ -83,7 +74,7 @@ class PairCounts(NamedTuple):
 
 
 def mixture_values(tables: Sequence[Path], unknown: UnknownPhrases) -> ReadValues:
-    """What the tables of a mixture say; with "renormalise", they are read once for their targets.
+    """The reader of a mixture's values; with "renormalise", tables are read once for their targets.
 
     Raises:
         InputError: a row is malformed or out of order.
@@ -109,7 +100,7 @@ def _plain_values(pairs: Sequence[UnitedPair]) -> TableValues:
 
 
 def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
-    """(n_pairs, 4, n_tables) 0 where a table lacks the pair."""
+    """The scores in each table (n_pairs, 4, n_tables), 0 if it lacks the pair."""
     scores = np.zeros((len(pairs), N_SCORES, len(pairs[0].rows)))
     for table in range(scores.shape[2]):
         places = [place for place, pair in enumerate(pairs) if pair.rows[table]]
@@ -119,7 +110,7 @@ def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
 
 
 def _scores_of(rows: Sequence[TableRow]) -> NDArray[np.float64]:
-    """(n_rows, 4) scores of rows of a table."""
+    """The scores of rows of a table, (n_rows, 4)."""
     columns = [row.line.split(BAR, SCORES + 1)[SCORES] for row in rows]
     scores = np.array([*map(float, b" ".join(columns).split())]).reshape(len(rows), N_SCORES)
     for place in np.flatnonzero((scores < 0).any(axis=1)):
@@ -132,7 +123,7 @@ def _has_source(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
 
 
 class CountValues:
-    """What tables say whose counts are added; they are read once for the counts of their targets.
+    """The reader of values where counts are added; tables are read once for the counts of their targets.
 
     Raises:
         InputError: a row is malformed, out of order or has no counts, or a target has two counts.
@@ -149,7 +140,7 @@ class CountValues:
         return PairCounts(targets, np.array(sources, np.float64), np.array(joint, np.float64))
 
     def __call__(self, pairs: Sequence[UnitedPair]) -> TableValues:
-        """What the tables say about pairs."""
+        """Values and masses of pairs."""
         counts, scores = self.counts(pairs), _scores(pairs)
         values, masses = np.empty_like(scores), np.empty_like(scores)
         has_pair = np.array([[row is not None for row in pair.rows] for pair in pairs])
@@ -180,8 +171,8 @@ class TargetMasses:
     """The mass of target phrases in each table.
 
     Attributes:
-        digests: (n_phrases,) uint64, ascending.
-        masses: (n_phrases, n_tables) 0 where a table lacks a phrase.
+        digests: (n_phrases,) ascending.
+        masses: (n_phrases, n_tables) 0 if a table lacks a phrase.
     """
 
     digests: NDArray[np.uint64]
@@ -199,12 +190,7 @@ def digest(phrase: bytes) -> int:
 
 
 def read_target_masses(tables: Sequence[Path], n_scores: int, mass: Mass) -> TargetMasses:
-    """Read the masses of all target phrases.
-
-    Args:
-        tables: the tables.
-        n_scores: scores of each row.
-        mass: the mass of a row's target phrase; the same in all rows of a table with this phrase.
+    """Read the masses of all target phrases; all rows of a table with one phrase must have the same mass.
 
     Raises:
         InputError: a row is malformed or out of order, or a phrase has two masses in a table.
@@ -218,16 +204,16 @@ def read_target_masses(tables: Sequence[Path], n_scores: int, mass: Mass) -> Tar
 
 
 @dataclass(frozen=True)
-class _Column:
-    """The distinct phrases of a table, each with its mass and the first row that has it."""
+class _DistinctTargets:
+    """The distinct target phrases of a table, with their masses and first rows."""
 
     digests: NDArray[np.uint64]
     masses: NDArray[np.float64]
     lines: NDArray[np.int64]
 
 
-def _distinct(table: Path, n_scores: int, mass: Mass) -> _Column:
-    column = _Column(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
+def _distinct(table: Path, n_scores: int, mass: Mass) -> _DistinctTargets:
+    column = _DistinctTargets(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
     digests, masses = array("Q"), array("d")
     n_rows = 0
     rows = track_lines(sorted_rows(table, n_scores), f"read {table.name}", table)
@@ -241,9 +227,9 @@ def _distinct(table: Path, n_scores: int, mass: Mass) -> _Column:
 
 
 def _joined(
-    table: Path, column: _Column, digests: array[int], masses: array[float], n_rows: int
-) -> _Column:
-    """A column with the phrases of the rows up to row `n_rows`."""
+    table: Path, column: _DistinctTargets, digests: array[int], masses: array[float], n_rows: int
+) -> _DistinctTargets:
+    """The distinct targets of the rows up to row `n_rows`."""
     new_lines = np.arange(n_rows - len(digests) + 1, n_rows + 1)
     all_digests = np.concatenate([column.digests, np.array(digests, np.uint64)])
     all_masses = np.concatenate([column.masses, np.array(masses)])
@@ -252,11 +238,10 @@ def _joined(
     differs = np.flatnonzero(all_masses != all_masses[first][places])
     if len(differs):
         row, earlier = differs[0], first[places[differs[0]]]
-        raise InputError(
-            table,
-            int(all_lines[row]),
-            f"a count(target) of {all_masses[row]:g}",
-            f"{all_masses[earlier]:g} as in row {all_lines[earlier]}, which has the same target",
-            "Take a table whose rows were counted together",
+        found = f"a count(target) of {all_masses[row]:g}"
+        expected = (
+            f"{all_masses[earlier]:g} as in row {all_lines[earlier]}, which has the same target"
         )
-    return _Column(distinct, all_masses[first], all_lines[first])
+        hint = "Take a table whose rows were counted together"
+        raise InputError(table, int(all_lines[row]), found, expected, hint)
+    return _DistinctTargets(distinct, all_masses[first], all_lines[first])

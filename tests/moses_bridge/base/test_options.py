@@ -22,9 +22,9 @@ from moses_bridge.base.options import (
     FileOrStdout,
     InputFile,
     Positive,
+    keys_set_by,
     option,
     parameters_of,
-    set_keys,
 )
 
 
@@ -212,9 +212,9 @@ def of_keys(options: Keys) -> None: ...
 
 def test_an_option_that_is_not_given_sets_no_key() -> None:
     none = {"loop.max_minutes": None, "left_out": None, "run_commands": None}
-    assert set_keys(Keys()) == none
+    assert keys_set_by(Keys()) == none
     given = Keys(minutes=0.0, left_out=("a",), run_commands=True)
-    assert set_keys(given) == {
+    assert keys_set_by(given) == {
         "loop.max_minutes": 0.0,
         "left_out": ("a",),
         "run_commands": True,
