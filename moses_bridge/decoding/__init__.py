@@ -1,1 +1,1 @@
-"""Moses or the built-in decoder behind one interface."""
+"""Decoding by Moses or by the decoder of this package, through one interface."""

@@ -1,4 +1,4 @@
-"""The decoder of this package behind the interface of `decoder`."""
+"""The decoder of this package, with the interface `Decoder`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
+from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translation,
@@ -34,7 +34,7 @@ from moses_bridge.decoding.interface import (
     refuse_model_files,
 )
 
-# The compiled parts, and their number of functions with numba 0.68.
+# The compiled parts, with the time to compile them.
 READING = "the reading of a model (10 s to a minute)"
 SEARCH = "the search of the built-in decoder (20 s to a minute)"
 
@@ -45,7 +45,7 @@ class BuiltinDecoder:
     Args:
         ini: the model, loaded here.
         config: settings of the search.
-        jobs: processes; they share the model's memory.
+        jobs: processes sharing the model's memory.
 
     Attributes:
         scorers: processes of neural models, kept from one text to the next.
@@ -60,7 +60,7 @@ class BuiltinDecoder:
         self._limits = _limits(self._model, config)
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms
-        self.scorers = RememberedScorers()  # their start takes seconds, and a tuning decodes often
+        self.scorers = CachedScorers()  # starting them takes seconds, and a tuning decodes often
         names = {column.name for column in self._model.features}
         for lm in self._neural:
             if lm.name in names:
@@ -74,12 +74,7 @@ class BuiltinDecoder:
         self.scorers.end()
 
     def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Weights | None,
-        nbest: Path | None,
-        nbest_size: int,
+        self, source: Path, out: Path, weights: Weights | None, nbest: Path | None, nbest_size: int
     ) -> None:
         """See `Decoder`."""
         refuse_model_files(self._model.ini, source, (out, nbest))
@@ -92,15 +87,11 @@ class BuiltinDecoder:
     def translations(
         self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
     ) -> Iterator[Translation]:
-        """The translation and the n-best lines of each line, in order; see `work`."""
+        """Translate each line, in order, with its n-best lines; see `work`."""
         return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
 
     def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
-        """Prepare translation under given weights.
-
-        Args:
-            weights: see `Decoder.decode`.
-            nbest_size: translations in the list of a sentence; None for no lists.
+        """Prepare translation with given weights; nbest_size is None for no lists.
 
         Raises:
             ConfigError: as for `Decoder.decode`.
@@ -122,11 +113,7 @@ class BuiltinDecoder:
 def write_translations(
     translations: Iterable[Translation], n_lines: int, out: Path, nbest: Path | None
 ) -> int:
-    """Write translations, one a line, and their n-best lines if there is a file for them.
-
-    Returns:
-        How many translations are empty.
-    """
+    """Write translations, one a line, and their n-best lines if they have a file; return how many are empty."""
     n_empty = 0
     with ExitStack() as stack:
         text_file = stack.enter_context(open_write(out))

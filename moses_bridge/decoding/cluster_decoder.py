@@ -1,4 +1,4 @@
-"""The built-in decoder on the workers of a Ray cluster.
+"""The decoder on the workers of a Ray cluster.
 
 Each worker reads the model, so its files must be in the same directories on all machines. The same holds for
 the commands of neural models.
@@ -22,7 +22,7 @@ from moses_bridge.decoding.interface import DecoderConfig, Weights
 
 
 class TextPart(NamedTuple):
-    """Consecutive lines from the line of number `first` on, and how `BuiltinDecoder.work` translates them."""
+    """Consecutive lines beginning with line number `first`, and the arguments of `BuiltinDecoder.work`."""
 
     first: int
     lines: Sequence[bytes]
@@ -31,10 +31,10 @@ class TextPart(NamedTuple):
 
 
 class PartTranslator:
-    """Translates parts of texts in a worker; preparation for weights happens when they are first used.
+    """Translates parts of texts in a worker, preparing for weights when they are first used.
 
     Args:
-        folder: the working directory, to which the paths of an ini may be relative.
+        folder: the working directory; the paths of an ini may be relative to it.
         ini: the model, read once.
         config: settings of the search.
 
@@ -50,26 +50,27 @@ class PartTranslator:
                 f"{error} on a machine of the cluster: a decoder needs the same directories on all of them"
             ) from error
         self._decoder = BuiltinDecoder(ini, config, 1)
-        self._under: tuple[Weights | None, int | None] | None = None
+        self._arguments: tuple[Weights | None, int | None] | None = None
         self._opened: tuple[Work, BatchTranslator]
 
     def __call__(self, part: TextPart) -> list[Translation]:
-        """The translations of a part, in order."""
-        under = part.weights, part.nbest_size
-        if under != self._under:
-            work = self._decoder.work(*under)
-            self._opened, self._under = (work, work.open(self._decoder.scorers)), under
+        """Translate the lines of a part, in order."""
+        arguments = part.weights, part.nbest_size
+        if arguments != self._arguments:
+            work = self._decoder.work(*arguments)
+            self._opened = work, work.open(self._decoder.scorers)
+            self._arguments = arguments
         work, translator = self._opened
         return translator.translate_batch(part.first, part.lines, work.nbest)
 
 
 class ClusterDecoder(BuiltinDecoder):
-    """The search of this package, with the parts of a text distributed over the processes of a cluster.
+    """The decoder with the parts of a text distributed over the processes of a cluster.
 
     Args:
         ini: the model; it is loaded here too, to find errors in it or in weights.
         config: settings of the search.
-        cluster: where the processes are.
+        cluster: the cluster with the processes.
 
     Raises:
         ConfigError: the settings ask for Moses.

@@ -1,4 +1,4 @@
-"""Translation under a moses.ini: by Moses where it is installed, else by the built-in decoder."""
+"""Translation with a moses.ini: by Moses where it is installed, otherwise by the decoder of this package."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
         jobs: sentences translated at the same time.
 
     Raises:
-        ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
-            not know what the ini asks for.
+        ConfigError: jobs is below 1, Moses is asked for but not installed, or the ini has something
+            unsupported by the decoder of this package.
         InputError: a file of the model is missing or malformed.
     """
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     if config.chosen_kind == "builtin":
-        # Loaded here alone: who only names settings needs no compiled code.
+        # Imported here: reading settings needs no compiled code.
         from moses_bridge.decoding.builtin_decoder import BuiltinDecoder
 
         return BuiltinDecoder(ini, config, jobs)
@@ -63,8 +63,7 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
 class MosesDecoder:
     """The program `moses`, started for each call.
 
-    Moses looks for relative paths from its working directory alone. So it gets an ini with absolute ones if
-    there are any.
+    Moses resolves relative paths from its working directory alone, so it gets an ini with absolute ones.
 
     Args:
         program: its path.
@@ -94,12 +93,7 @@ class MosesDecoder:
         self._written.close()
 
     def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Weights | None,
-        nbest: Path | None,
-        nbest_size: int,
+        self, source: Path, out: Path, weights: Weights | None, nbest: Path | None, nbest_size: int
     ) -> None:
         """See `Decoder`."""
         refuse_model_files(self._ini, source, (out, nbest))
@@ -119,7 +113,7 @@ class MosesDecoder:
                 write_lines(nbest, read_lines(found))
 
     def command(self, source: Path, weights: Weights | None) -> list[str]:
-        """The command that translates a file, without n-best list.
+        """The command for translating a file, without n-best list.
 
         Raises:
             ConfigError: a feature is not in the ini, or has another number of values.
@@ -147,7 +141,7 @@ class MosesDecoder:
         return command
 
     def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
-        """The options that make Moses write an n-best list."""
+        """The options for writing an n-best list."""
         check_nbest_size(nbest_size)
         arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
         arguments += ["-n-best-factor", str(self._config.nbest_factor)]
@@ -159,7 +153,7 @@ class MosesDecoder:
 
 
 def _tables(ini: MosesIni) -> list[Feature]:
-    """The phrase tables and groups of tables; those in a group keep their limits, which change its scores."""
+    """The phrase tables and groups whose limits may change; those of tables in a group change its scores."""
     groups = [each for each in ini.features if each.kind in OF_TABLES]
     in_groups = {name for group in groups for name in member_names(group)}
     tables = [*ini.of_kind("PhraseDictionaryMemory"), *groups]
@@ -178,7 +172,7 @@ def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
 
 
 def _n_weights(ini: MosesIni, name: str) -> int:
-    """Weights of a feature, of which Moses takes 1 for each value without a line; or 1, of a sparse value."""
+    """The number of a feature's weights: those of the ini, else 1 for each value, 1 for a sparse value."""
     if name in ini.weights:
         return len(ini.weights[name])
     is_sparse = name.startswith(sparse_beginnings(ini.features))

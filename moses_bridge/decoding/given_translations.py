@@ -1,4 +1,4 @@
-"""Given translations under a model: made again by forced decoding, or scored as they are."""
+"""Given translations: produced again by forced decoding, or scored as they are."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
+from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
@@ -31,7 +31,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.words import split_words
 
 ALL_ROWS = 0  # as table limit
-NO_SEARCH = Limits(1, 1, 0)  # entries are scored, not searched for; so no memory for a search
+NO_SEARCH = Limits(1, 1, 0)  # entries are scored without a search, so they need no memory for one
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ForcedReport:
 
     Attributes:
         n_lines: lines of the input.
-        n_missed: lines with words whose translation the model cannot make.
+        n_missed: lines with words whose translation the model cannot produce.
     """
 
     n_lines: int
@@ -48,27 +48,21 @@ class ForcedReport:
 
 
 def force_translations(
-    ini: Path,
-    config: DecoderConfig,
-    jobs: int,
-    source: Path,
-    target: Path,
-    out: Path,
-    weights: Weights | None,
-    nbest: Path | None,
-) -> ForcedReport:
-    """Find the best derivation of each given translation, with the built-in decoder.
+    ini: Path, config: DecoderConfig, jobs: int, source: Path, target: Path, out: Path,
+    weights: Weights | None, nbest: Path | None,
+) -> ForcedReport:  # fmt: skip
+    """Find the best derivation of each given translation.
 
     Args:
         ini: the moses.ini.
-        config: the distortion limit applies, and so does the table limit if it is set here (that of the
-            ini does not). Segmentation and alignment are in the n-best list if the settings ask for them.
+        config: the distortion limit applies, and so does the table limit if it is set here (the ini's does
+            not). Segmentation and alignment are in the n-best list if set.
         jobs: processes.
         source: tokenized sentences, one a line.
         target: their translations.
-        out: the translations again, an empty line for each that cannot be made.
+        out: the translations again, with an empty line for each one impossible to produce.
         weights: by feature name, instead of the ini's.
-        nbest: n-best list with one entry for each translation the model can make.
+        nbest: n-best list with one entry for each translation produced.
 
     Raises:
         ConfigError: a setting does not fit, a weight has no feature, or an output is an input.
@@ -85,7 +79,7 @@ def force_translations(
         translator = _forced_translator(ini, config, weights, [line for _, line in lines])
     check_source(sources, translator.model, source)
     with CompilationNotice(SEARCH):
-        results = translate_lines(Work(translator, form), sources, jobs, RememberedScorers())
+        results = translate_lines(Work(translator, form), sources, jobs, CachedScorers())
         n_empty = write_translations(results, len(lines), out, nbest)
     n_blank = sum(not split_words(line) for line in sources)  # their translations are empty
     return ForcedReport(len(lines), n_empty - n_blank)
@@ -102,7 +96,7 @@ def _forced_translator(
 
 
 def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weights | None) -> None:
-    """Compute features and totals of an n-best list anew from its segmentation.
+    """Recompute features and totals of an n-best list from its segmentation.
 
     Args:
         ini: the moses.ini.
@@ -113,8 +107,7 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
 
     Raises:
         ConfigError: a weight has no feature, or the output is an input.
-        InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the
-            model.
+        InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the model.
     """
     refuse_overwriting([out], [source, nbest, *read_ini(ini).files()])
     with CompilationNotice(READING):

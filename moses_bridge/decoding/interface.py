@@ -1,4 +1,4 @@
-"""What every decoder has: settings of the search, weights, and the interface."""
+"""The interface of decoders, with the settings of the search."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ class DecoderConfig:
 
     @property
     def chosen_kind(self) -> Literal["moses", "builtin"]:
-        """What "auto" means on this machine. It belongs to a run, since no two decoders search alike."""
+        """The decoder chosen by "auto" on this machine; a run keeps it, since no two decoders search alike."""
         if self.kind != "auto":
             return self.kind
         return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
 
 
 class Decoder(Protocol):
-    """Translates files under one model and any weights."""
+    """Translates files with one model and any weights."""
 
     def __enter__(self) -> Self: ...
 
@@ -92,12 +92,7 @@ class Decoder(Protocol):
     ) -> None: ...
 
     def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Weights | None,
-        nbest: Path | None,
-        nbest_size: int,
+        self, source: Path, out: Path, weights: Weights | None, nbest: Path | None, nbest_size: int
     ) -> None:
         """Translate a file.
 
@@ -105,7 +100,7 @@ class Decoder(Protocol):
             source: tokenized sentences, one a line.
             out: one translation for each line, empty for an empty line.
             weights: by feature name, instead of the ini's.
-            nbest: where the n-best list goes: Moses's format, translations with different words.
+            nbest: the n-best list to write, in Moses's format; the translations have different words.
             nbest_size: translations of each sentence in the list.
 
         Raises:
@@ -117,7 +112,7 @@ class Decoder(Protocol):
 
 
 def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | None]) -> None:
-    """Refuse outputs that are the text to translate, the ini or a file that it names.
+    """Refuse outputs that are the text to translate, the ini or a file named in it.
 
     Raises:
         ConfigError: an output is one of them, or two outputs are one file.

@@ -17,10 +17,7 @@ from moses_bridge.formats.words import split_words
 class TextValues:
     """Natural log-probabilities of texts, their ends included; each n-gram is scored once.
 
-    Texts of an n-best list, and the lists of one decoding after the other, share most of their n-grams.
-
-    Args:
-        scorer: the model.
+    The texts of an n-best list, and the lists of successive decodings, share most of their n-grams.
 
     Raises:
         UserError: the model sees the source, and words without links are not enough for it.
@@ -37,7 +34,7 @@ class TextValues:
         self._ids: dict[bytes, int] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
-        """The value of each text, *Shape:* (n_texts,); a call is most efficient with some thousand texts.
+        """The value of each text, *Shape:* (n_texts,); calls with some thousand texts are most efficient.
 
         Raises:
             UserError: the model fails, or a value is not a finite number.

@@ -13,10 +13,10 @@ MAX_DIGITS = 9  # of the place of a word: more would not fit the numbers of comp
 def parse_links(
     line: bytes, path: StrPath = "links", line_number: int | None = None
 ) -> list[tuple[int, int]]:
-    """The links of one sentence pair.
+    """Read the links of one sentence pair.
 
     Raises:
-        InputError: a link is not two whole numbers of at most nine digits with a dash between.
+        InputError: a link is not two whole numbers of at most nine digits separated by a dash.
     """
     links = []
     for token in line.split():
@@ -33,5 +33,5 @@ def parse_links(
 
 
 def format_links(links: Iterable[tuple[int, int]]) -> bytes:
-    """One line, without its "\\n"."""
+    """Write links as one line, without its "\\n"."""
     return b" ".join(b"%d-%d" % link for link in links)

@@ -1,9 +1,8 @@
-"""Source text for Moses: words with further factors, and XML tags that give translations of some of them.
+"""Source text for Moses: words with further factors, and XML tags giving translations (moses/XmlOption.cpp).
 
 A tag encloses words, as in <n translation="dwelling||house" prob="0.8||0.2">haus</n>, or names them in its
 attribute `span`, as in <n translation="dwelling" span="4-4"/>. Without `prob` each translation has the
 probability 1.
-(moses/XmlOption.cpp)
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ ATTRIBUTE = re.compile(rb'([A-Za-z-]+)="((?:[^"\\]|\\.)*)"')
 SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 SEPARATOR = b"||"
 TRANSLATION, OLDER_NAME = b"translation", b"english"
-PLACEHOLDER = b"ne"  # a placeholder; without [placeholder-factor] it changes nothing
+PLACEHOLDER = b"ne"  # without [placeholder-factor] it changes nothing
 NOT_BUILT_IN = (b"wall", b"zone", b"update", b"weight-overwrite", b"coord")
 LOWEST_LOG = -100.0  # LOWEST_SCORE of moses/TypeDef.h
 
 
 @dataclass(frozen=True)
 class Given:
-    """A translation that the source text gives.
+    """A translation given by the source text.
 
     Attributes:
         start, end: the source words start..end-1.
@@ -47,25 +46,20 @@ class Given:
 
 @dataclass(frozen=True)
 class MarkedText:
-    """A sentence without its tags.
-
-    Attributes:
-        words: its words.
-        given: the translations that its tags give.
-    """
+    """A sentence without its tags: its words, and the translations given by its tags."""
 
     words: tuple[bytes, ...]
     given: tuple[Given, ...] = ()
 
 
 class Place(NamedTuple):
-    """Where a sentence is, for errors: the file, and the line counted from 1, if there is one."""
+    """The position of a sentence, for errors: the file, and the line counted from 1, if there is one."""
 
     path: StrPath
     line: int | None
 
 
-class _Open(NamedTuple):
+class _OpenTag(NamedTuple):
     """An opened tag: its name, the number of words before it, and its attributes."""
 
     name: bytes
@@ -81,27 +75,24 @@ def first_factors(
     Raises:
         InputError: a word has another number of factors.
     """
-    found = [word.split(delimiter) for word in words]
-    for word, factors in zip(words, found, strict=True):
+    split = [word.split(delimiter) for word in words]
+    for word, factors in zip(words, split, strict=True):
         if len(factors) != n_factors:
-            raise InputError(
-                place.path,
-                place.line,
-                f"{len(factors)} factors in {shown(word)}",
-                f"{n_factors}, those of [input-factors]",
-            )
-    return tuple(factors[0] for factors in found)
+            found = f"{len(factors)} factors in {shown(word)}"
+            expected = f"{n_factors}, those of [input-factors]"
+            raise InputError(place.path, place.line, found, expected)
+    return tuple(factors[0] for factors in split)
 
 
 def parse_marked(line: bytes, place: Place) -> MarkedText:
     """Read a sentence with tags.
 
     Raises:
-        InputError: a tag is malformed or not closed, gives no valid span or probabilities, or asks for
-            something that the built-in decoder does not have (walls, zones, updates).
+        InputError: a tag is malformed, not closed or unsupported (walls, zones, updates), or gives no valid
+            span or probabilities.
     """
     text = b""
-    opened: list[_Open] = []
+    opened: list[_OpenTag] = []
     given: list[Given] = []
     for piece, tag in _pieces(line, place):
         text += b" " + piece
@@ -112,7 +103,7 @@ def parse_marked(line: bytes, place: Place) -> MarkedText:
         if name in NOT_BUILT_IN:
             raise _fault(place, tag, "a translation; the built-in decoder has no such tag")
         if not closes:
-            opened.append(_Open(name, here, dict(ATTRIBUTE.findall(content))))
+            opened.append(_OpenTag(name, here, dict(ATTRIBUTE.findall(content))))
         if closes or is_unary:
             if not opened or opened[-1].name != name:
                 raise _fault(place, tag, "the end of the tag opened last")
@@ -130,7 +121,7 @@ def parse_marked(line: bytes, place: Place) -> MarkedText:
 
 
 def _pieces(line: bytes, place: Place) -> Iterator[tuple[bytes, re.Match[bytes] | None]]:
-    """The text before each tag with the tag, then the text behind the last one."""
+    """Yield the text before each tag with the tag, then the text after the last one."""
     position = 0
     while begin := TAG_BEGIN.search(line, position):
         tag = TAG.match(line, begin.start())
@@ -142,7 +133,7 @@ def _pieces(line: bytes, place: Place) -> Iterator[tuple[bytes, re.Match[bytes] 
     yield line[position:], None
 
 
-def _given(tag: _Open, end: int, text: re.Match[bytes], place: Place) -> list[Given]:
+def _given(tag: _OpenTag, end: int, text: re.Match[bytes], place: Place) -> list[Given]:
     """The translations of a closed tag."""
     start = tag.start
     if b"span" in tag.attributes:
@@ -167,8 +158,10 @@ def _given(tag: _Open, end: int, text: re.Match[bytes], place: Place) -> list[Gi
     ]
 
 
-def _log_probs(tag: _Open, n_translations: int, text: re.Match[bytes], place: Place) -> list[float]:
-    """The natural logarithms of the probabilities; Moses takes any positive numbers, also above 1."""
+def _log_probs(
+    tag: _OpenTag, n_translations: int, text: re.Match[bytes], place: Place
+) -> list[float]:
+    """The natural logarithms of the probabilities; like Moses, accept any positive numbers, even above 1."""
     if b"prob" not in tag.attributes:
         return [0.0] * n_translations
     probs = [to_number(prob.strip()) for prob in tag.attributes[b"prob"].split(SEPARATOR)]

@@ -1,4 +1,4 @@
-"""moses.ini, read: version 1 as version 2. `moses_ini_edits` changes it."""
+"""Reading moses.ini, with version 1 converted to version 2; `moses_ini_edits` changes it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LARGEST_INT = 2**31 - 1
 TABLE_KIND, REORDERING_KIND, LM_KIND = "PhraseDictionaryMemory", "LexicalReordering", "KENLM"
 GROUP_KIND, MIXTURE_KIND = "PhraseDictionaryGroup", "PhraseDictionaryMultiModel"
 OF_TABLES = (GROUP_KIND, MIXTURE_KIND)
-# Features with sparse values alone, each with a weight of its own by name; all others have scores.
+# Features with sparse values alone, each value weighted by name; all other features have scores.
 PHRASE_LENGTH, WORD_TRANSLATION = "PhraseLengthFeature", "WordTranslationFeature"
 WORD_DELETION, WORD_INSERTION = "SourceWordDeletionFeature", "TargetWordInsertionFeature"
 SPARSE_KINDS = (PHRASE_LENGTH, WORD_DELETION, WORD_INSERTION, WORD_TRANSLATION)
 WEIGHT_FILE = "weight-file"
-# Arguments of features that name files: these, and those that begin so.
+# Arguments of features naming files: these, and those beginning with a prefix.
 PATHS = ("path", "source-path", "target-path", "sparse-weights")
 PATHS_BEGIN = ("sparse-words-", "sparse-clusters-")
 TABLE_LIMIT = "table-limit"
@@ -43,7 +43,7 @@ class Feature:
 
     Attributes:
         kind: its type, say PhraseDictionaryMemory.
-        name: its name: the argument `name`, else type and counter.
+        name: the argument `name`, else type and counter.
         arguments: the other arguments, unchanged.
     """
 
@@ -53,13 +53,13 @@ class Feature:
 
     @property
     def n_scores(self) -> int:
-        """Number of values of the feature that are not sparse (num-features; 1 where it is not given)."""
+        """Number of values of the feature that are not sparse (num-features, 1 by default)."""
         default = "0" if self.kind in SPARSE_KINDS else "1"
         return int(self.arguments.get("num-features", default))
 
     @property
     def file_arguments(self) -> tuple[str, ...]:
-        """The arguments that name files."""
+        """The arguments naming files."""
         return tuple(key for key in self.arguments if key in PATHS or key.startswith(PATHS_BEGIN))
 
 
@@ -68,9 +68,9 @@ class MosesIni:
     """A moses.ini.
 
     Attributes:
-        path: where it was read from.
+        path: its path.
         lines: all its lines, without "\\n"; those of version 1 as version 2.
-        features: the lines of [feature], in their order.
+        features: the lines of [feature], in order.
         weights: the lines of [weight].
         settings: the lines of each other section, by its name.
     """
@@ -82,24 +82,24 @@ class MosesIni:
     settings: dict[str, tuple[str, ...]]
 
     def resolve(self, path_argument: str) -> Path:
-        """A file named in the ini: from the working directory as Moses does, else beside the ini."""
+        """Resolve a path in the ini: from the working directory as Moses does, else next to the ini."""
         path = Path(path_argument)
         if path.is_absolute() or path.exists():
             return path
         return self.path.parent / path
 
     def file(self, path_argument: str) -> Path:
-        """The same, with ".gz" appended where only that file exists, as Moses does."""
+        """Resolve a path, with ".gz" appended where only that file exists, as Moses does."""
         path, compressed = self.resolve(path_argument), self.resolve(f"{path_argument}.gz")
         return compressed if compressed.exists() and not path.exists() else path
 
     def files(self) -> list[Path]:
-        """The files of the model that are there: those named in the ini, and the ini itself."""
+        """The existing files of the model: those named in the ini, and the ini itself."""
         named = (self.file(path) for _, path in self.named_files())
         return [self.path, *(file for path in named for file in files_at(path))]
 
     def named_files(self) -> list[tuple[str, str]]:
-        """The names of features, or of the section of weights, that name a file, and the path written there."""
+        """The name of each feature, or of the section of weights, with a file, and the path as written."""
         of_features = [
             (each.name, each.arguments[key])
             for each in self.features
@@ -108,7 +108,7 @@ class MosesIni:
         return of_features + [(WEIGHT_FILE, path) for path in self.settings.get(WEIGHT_FILE, ())]
 
     def feature(self, name: str) -> Feature:
-        """The feature of a name.
+        """The feature of this name.
 
         Raises:
             InputError: there is none.
@@ -125,7 +125,7 @@ class MosesIni:
 
 
 def files_at(named: Path) -> Iterable[Path]:
-    """What a path in an ini names: a file, the files of a directory, or those that begin with a prefix."""
+    """The files meant by a path in an ini: a file, those of a directory, or those beginning with a prefix."""
     if named.is_file():
         return [named]
     return named.iterdir() if named.is_dir() else named.parent.glob(f"{named.name}.*")
@@ -142,7 +142,7 @@ def read_ini(path: StrPath) -> MosesIni:
 
 
 def _parse_converted(lines: tuple[bytes, ...], n_lines: int, path: Path) -> MosesIni:
-    """`parse_ini` of a converted ini, of whose lines the file has the first ones alone."""
+    """Parse a converted ini, only the first n_lines of which are lines of the file."""
     try:
         return parse_ini(lines, path)
     except InputError as fault:
@@ -162,12 +162,8 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
     settings: dict[str, list[str]] = {}
     for line_number, (section, text) in enumerate(sections, start=1):
         if section in V1_SECTIONS:
-            raise InputError(
-                path,
-                line_number,
-                f"the section [{section}] of a version 1 ini beside [feature] or [weight]",
-                "one version",
-            )
+            found = f"the section [{section}] of a version 1 ini beside [feature] or [weight]"
+            raise InputError(path, line_number, found, "one version")
         if not text:
             continue
         if section == "feature":
@@ -191,17 +187,17 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
 
 
 def limit_of(ini: MosesIni, section: str) -> int | None:
-    """The limit that a section has, None where it has no line.
+    """The limit in a section, None if it has no line.
 
     Raises:
-        InputError: its first line is no whole number, or too small a one.
+        InputError: its first line is not a whole number, or too small.
     """
     found = first_line(ini, section)
     return None if found is None else parse_limit(section, found[1], ini.path, found[0])
 
 
 def first_line(ini: MosesIni, section: str) -> tuple[int, str] | None:
-    """The number, from 1, and the text of the first line of a section that has a text; None without one."""
+    """The number, from 1, and the text of a section's first line with a text; None without one."""
     for line_number, (found, text) in enumerate(with_sections(ini.lines), start=1):
         if found == section and text:
             return line_number, text
@@ -209,10 +205,10 @@ def first_line(ini: MosesIni, section: str) -> tuple[int, str] | None:
 
 
 def table_limit_of(ini: MosesIni, feature: Feature) -> int | None:
-    """The `table-limit` of a feature, None where it has none.
+    """The `table-limit` of a feature, None if it has none.
 
     Raises:
-        InputError: it is no whole number, or negative.
+        InputError: it is not a whole number, or negative.
     """
     if TABLE_LIMIT not in feature.arguments:
         return None
@@ -221,17 +217,17 @@ def table_limit_of(ini: MosesIni, feature: Feature) -> int | None:
 
 
 def line_of(ini: MosesIni, feature: Feature) -> int:
-    """The number of the line of a feature, from 1."""
+    """The line number of a feature, from 1."""
     lines = enumerate(with_sections(ini.lines), start=1)
     of_features = [number for number, (section, text) in lines if section == "feature" and text]
     return of_features[ini.features.index(feature)]
 
 
 def parse_limit(name: str, text: str, path: Path, line_number: int) -> int:
-    """A limit out of `LIMITS`, in ASCII digits: Moses reads 1_0 as 1, and other digits as 0.
+    """Parse one of the `LIMITS`, in ASCII digits: Moses reads 1_0 as 1, and other digits as 0.
 
     Raises:
-        InputError: the text is no whole number, or one that the limit cannot have.
+        InputError: the text is not a whole number allowed for the limit.
     """
     smallest = LIMITS[name]
     is_number = WHOLE_NUMBER.fullmatch(text) and len(text) <= len(str(LARGEST_INT))
@@ -243,7 +239,7 @@ def parse_limit(name: str, text: str, path: Path, line_number: int) -> int:
 
 
 def sparse_beginnings(features: Iterable[Feature]) -> tuple[str, ...]:
-    """How the names of the features' sparse values begin, as `str.startswith` takes it."""
+    """The beginnings of the names of the features' sparse values, as `str.startswith` takes them."""
     return tuple(f"{feature.name}_" for feature in features)
 
 
@@ -254,7 +250,7 @@ def member_names(group: Feature) -> list[str]:
 
 
 def with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
-    """The section of each line, and its text without comment, empty where it has none."""
+    """The section of each line, and its text without comment, "" if it has none."""
     section, result = "", []
     for line in lines:
         header = SECTION.match(line.split(b"#")[0])
@@ -266,14 +262,14 @@ def with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 
 def tokens(text: str) -> list[str]:
-    """The text between blanks and tabs: other Unicode blanks may be part of a path."""
+    """Split a text at blanks and tabs: other Unicode blanks may be part of a path."""
     return [token for token in re.split("[ \t]+", text) if token]
 
 
 def _parse_feature(
     text: str, earlier: Sequence[Feature], unnamed: Counter[str], path: Path, line_number: int
 ) -> Feature:
-    """A line of [feature]; a missing name is numbered by the earlier lines without one."""
+    """Parse a line of [feature]; a missing name is numbered by the earlier lines without one."""
     kind, *pairs = tokens(text)
     for pair in pairs:
         if "=" not in pair:
@@ -284,7 +280,7 @@ def _parse_feature(
     n_scores = arguments.get("num-features", "1")
     if not (n_scores.isascii() and n_scores.isdigit()):
         raise InputError(path, line_number, f"num-features={n_scores}", "a whole number")
-    if arguments.get("path") == "":  # it would name the working directory, and all files below it
+    if arguments.get("path") == "":  # this would name the working directory, and all files in it
         raise InputError(path, line_number, "path= without a path", "path=FILE")
     name = arguments.pop("name", "")
     if not name:
@@ -308,9 +304,5 @@ def _check_weights(ini: MosesIni) -> None:
         if weights is None or "num-features" not in feature.arguments:
             continue
         if len(weights) != feature.n_scores:
-            raise InputError(
-                ini.path,
-                None,
-                f"{len(weights)} weights of {feature.name}",
-                f"{feature.n_scores}, its num-features",
-            )
+            found = f"{len(weights)} weights of {feature.name}"
+            raise InputError(ini.path, None, found, f"{feature.n_scores}, its num-features")

@@ -1,4 +1,4 @@
-"""moses.ini, changed: other weights, files and places, with every other byte kept; and a new one."""
+"""Changing moses.ini: other weights, files and places, keeping every other byte; and making a new one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from moses_bridge.formats.moses_ini import (
     with_sections,
 )
 
-Edit = Callable[[str, bytes], bytes]  # from the text and the bytes of a line to its new bytes
+Edit = Callable[[str, bytes], bytes]  # maps the text and the bytes of a line to its new bytes
 
 
 def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> MosesIni:
-    """The ini with other weights for the features named; every other byte is kept.
+    """Change the weights of the named features, keeping every other byte.
 
     Raises:
         InputError: a name has no weight line in the ini, or another number of weights.
@@ -43,13 +43,10 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
 
 
 def with_added_scores(
-    ini: MosesIni,
-    feature_name: str,
-    table_path: Path,
-    initial_weights: Sequence[float],
+    ini: MosesIni, feature_name: str, table_path: Path, initial_weights: Sequence[float],
     n_replaced: int = 0,
-) -> MosesIni:
-    """The ini for a table with added scores: num-features, path and weights changed in one edit.
+) -> MosesIni:  # fmt: skip
+    """Change num-features, path and weights for a table with added scores, in one edit.
 
     A group of tables has the scores of its members, so it changes as well.
 
@@ -61,8 +58,8 @@ def with_added_scores(
         n_replaced: number of the old table's last scores removed.
 
     Raises:
-        InputError: the ini has no such feature or no weights for it, or the path holds a blank or
-            "#", which Moses cuts.
+        InputError: the ini has no such feature or no weights for it, or the path contains a blank or
+            "#", where Moses cuts it.
     """
     n_scores = ini.feature(feature_name).n_scores - n_replaced + len(initial_weights)
     _weights_in_ini(ini, feature_name)
@@ -72,7 +69,7 @@ def with_added_scores(
     def extended(text: str, line: bytes) -> bytes:
         if _weight_name(text) != feature_name:
             return line
-        return _behind_content(_without_last(line, n_replaced), added)
+        return _append_to_content(_without_last(line, n_replaced), added)
 
     lines = _edited(_with_arguments(ini, feature_name, changes), "weight", extended)
     changed = parse_ini(lines, ini.path)
@@ -88,7 +85,7 @@ def with_added_scores(
 def _with_scores_of_group(
     ini: MosesIni, group: Feature, replaced: slice, weights: Sequence[float]
 ) -> MosesIni:
-    """The ini with other scores in a part of a group's; missing translations have Moses's default, 0."""
+    """Replace a part of a group's scores; missing translations have Moses's default, 0."""
     n_scores = group.n_scores + len(weights) - (replaced.stop - replaced.start)
     changes = {"num-features": str(n_scores)}
     if "default-scores" in group.arguments:
@@ -109,10 +106,10 @@ def _with_scores_of_group(
 
 
 def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
-    """The ini with another file for one feature.
+    """Change the file of one feature.
 
     Raises:
-        InputError: the ini has no such feature, or the path holds a blank or "#", which Moses cuts.
+        InputError: the ini has no such feature, or the path contains a blank or "#", where Moses cuts it.
     """
     ini.feature(feature_name)
     changes = {"path": _whole_path(ini.path, path)}
@@ -120,22 +117,22 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
 
 
 def with_weight_file(ini: MosesIni, path: Path) -> MosesIni:
-    """The ini with another file in the place of its [weight-file].
+    """Change the file in [weight-file].
 
     Raises:
-        InputError: the path holds a blank or "#", which Moses cuts.
+        InputError: the path contains a blank or "#", where Moses cuts it.
     """
     new = _whole_path(ini.path, path).encode("utf-8", "surrogateescape")
     return parse_ini(_edited(ini.lines, WEIGHT_FILE, lambda text, line: new), ini.path)
 
 
 def with_absolute_paths(ini: MosesIni) -> MosesIni:
-    """The ini with all relative paths made absolute, for use from anywhere."""
+    """Make all relative paths absolute, for use from anywhere."""
     return _with_other_paths(ini, lambda path: ini.file(path).resolve())
 
 
 def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni:
-    """The ini with other paths in the place of all relative ones."""
+    """Replace all relative paths."""
     new = {
         path: place
         for _, path in ini.named_files()
@@ -155,35 +152,24 @@ def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni
 
 
 def moved_to(ini: MosesIni, directory: Path) -> MosesIni:
-    """The ini for another directory: relative paths stay relative and name the same files.
+    """Adapt an ini to another directory: relative paths stay relative and name the same files.
 
-    A relative path naming nothing beside the ini but something in the working directory, where Moses itself
-    looks, stays as it is.
-
-    Args:
-        ini: the ini to move.
-        directory: the directory of the new ini.
+    A relative path naming nothing next to the ini but something in the working directory, where Moses looks,
+    stays as it is.
     """
     if directory.resolve() == ini.path.resolve().parent:
         return ini
     old = ini.path.resolve().parent
 
     def moved(path: str) -> Path:
-        is_beside = not _is_of_working_directory(ini, path)
-        return Path(os.path.relpath(old / path, directory.resolve()) if is_beside else path)
+        is_next_to_ini = not _is_of_working_directory(ini, path)
+        return Path(os.path.relpath(old / path, directory.resolve()) if is_next_to_ini else path)
 
     return _with_other_paths(ini, moved)
 
 
 def path_like(ini: MosesIni, feature: Feature, new: Path, directory: Path) -> Path:
-    """How an ini in a directory names a new file in place of a feature's: relative if the old path was.
-
-    Args:
-        ini: the ini with the old path.
-        feature: the feature with the old path.
-        new: the new file.
-        directory: the directory of the new ini.
-    """
+    """The path of a new file replacing a feature's, for an ini in `directory`: relative if the old path was."""
     old = feature.arguments["path"]
     if Path(old).is_absolute():
         return new.resolve()
@@ -192,7 +178,7 @@ def path_like(ini: MosesIni, feature: Feature, new: Path, directory: Path) -> Pa
 
 
 def _is_of_working_directory(ini: MosesIni, path: str) -> bool:
-    """Whether a relative path names files in the working directory, and none beside the ini."""
+    """Whether a relative path names files in the working directory, and none next to the ini."""
     return not any(files_at(ini.path.parent / path)) and any(files_at(Path(path)))
 
 
@@ -202,23 +188,19 @@ def write_ini(ini: MosesIni, path: StrPath) -> None:
 
 
 def format_weight(weight: float) -> bytes:
-    """Seven significant digits, without an exponent, which Moses's scripts could not read."""
+    """Format with seven significant digits, without an exponent, which Moses's scripts could not read."""
     text = f"{weight:.7g}"
     return (f"{weight:.12f}" if "e" in text else text).encode()
 
 
 def new_ini(
-    phrase_table: Path,
-    reordering_table: Path,
-    language_model: Path,
-    language_model_order: int,
-    n_table_scores: int = 4,
-    distortion_limit: int = 6,
-) -> MosesIni:
-    """The ini that train-model.perl writes, with its default weights (train-model.perl:2150-2230).
+    phrase_table: Path, reordering_table: Path, language_model: Path, language_model_order: int,
+    n_table_scores: int = 4, distortion_limit: int = 6,
+) -> MosesIni:  # fmt: skip
+    """Make an ini as train-model.perl does, with its default weights (train-model.perl:2150-2230).
 
     Raises:
-        InputError: a path holds a blank or "#", which Moses cuts.
+        InputError: a path contains a blank or "#", where Moses cuts it.
     """
     for path in (phrase_table, reordering_table, language_model):
         _whole_path("moses.ini", path)
@@ -256,13 +238,10 @@ LM0= 0.5"""
 
 def _weights_in_ini(ini: MosesIni, name: str) -> tuple[float, ...]:
     if name not in ini.weights:
-        raise InputError(
-            ini.path,
-            None,
-            f"no weight line for {name}",
-            "one in [weight]",
-            f"Add the line {name}= with a weight for each of its scores",
-        )
+        found = f"no weight line for {name}"
+        expected = "one in [weight]"
+        hint = f"Add the line {name}= with a weight for each of its scores"
+        raise InputError(ini.path, None, found, expected, hint)
     return ini.weights[name]
 
 
@@ -279,7 +258,7 @@ def _set_weights(line: bytes, weights: Sequence[float]) -> bytes:
 def _with_arguments(
     ini: MosesIni, feature_name: str, arguments: Mapping[str, str]
 ) -> tuple[bytes, ...]:
-    """The lines of the ini with other arguments of one feature."""
+    """The lines of the ini with changed arguments of one feature."""
     features = iter(ini.features)
 
     def changed(text: str, line: bytes) -> bytes:
@@ -292,7 +271,7 @@ def _with_arguments(
 
 
 def _edited(lines: Sequence[bytes], section: str, edit: Edit) -> tuple[bytes, ...]:
-    """The lines, those of a section that have a text changed."""
+    """Edit the lines of a section that have a text."""
     return tuple(
         edit(text, line) if found == section and text else line
         for line, (found, text) in zip(lines, with_sections(lines), strict=True)
@@ -305,7 +284,7 @@ def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
     changed, n_changes = re.subn(rb"(?<=[ \t])" + key + rb"=[^ \t]*", lambda _: argument, content)
     if n_changes:
         return changed + line[len(content) :]
-    return _behind_content(line, b" " + argument)
+    return _append_to_content(line, b" " + argument)
 
 
 def _without_last(line: bytes, n_weights: int) -> bytes:
@@ -313,8 +292,8 @@ def _without_last(line: bytes, n_weights: int) -> bytes:
     return content.rsplit(None, n_weights)[0] + line[len(content) :] if n_weights else line
 
 
-def _behind_content(line: bytes, added: bytes) -> bytes:
-    """The line with text inserted between its content and the blanks, comment or CR behind it."""
+def _append_to_content(line: bytes, added: bytes) -> bytes:
+    """Insert text between the content of a line and the blanks, comment or CR after it."""
     content = _content(line)
     return content + added + line[len(content) :]
 
@@ -324,12 +303,8 @@ def _content(line: bytes) -> bytes:
 
 
 def _whole_path(ini_path: StrPath, path: Path) -> str:
-    """The path as text, if Moses reads it whole."""
+    """The path as text, provided that Moses reads all of it."""
     if re.search(r"[\s#]", str(path)):
-        raise InputError(
-            ini_path,
-            None,
-            f"the path {str(path)!r}",
-            "one without blanks and '#', which Moses cuts",
-        )
+        found = f"the path {str(path)!r}"
+        raise InputError(ini_path, None, found, "one without blanks and '#', which Moses cuts")
     return str(path)

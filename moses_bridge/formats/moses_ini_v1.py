@@ -1,4 +1,4 @@
-"""moses.ini of version 1 (before 2013) as version 2: Moses converts it in the same way when it reads it.
+"""Conversion of moses.ini of version 1 (before 2013) to version 2, as Moses does when reading it.
 
 Version 1 has a section for each kind of weight, and no names of features (moses/Parameter.cpp,
 ConvertWeightArgs).
@@ -38,19 +38,14 @@ def is_version_1(sections: Sections) -> bool:
 
 
 def as_version_2(lines: Sequence[bytes], sections: Sections, path: Path) -> tuple[bytes, ...]:
-    """The lines of an ini of version 1 as one of version 2.
+    """Convert the lines of an ini of version 1 to version 2.
 
-    Lines of other sections keep their numbers: what is converted becomes empty, and [feature] and [weight] are
-    appended.
-
-    Args:
-        lines: the lines.
-        sections: the section and the text of each.
-        path: the ini, for errors.
+    Lines of other sections keep their numbers: converted lines become empty, and [feature] and [weight] are
+    appended. `sections` has the section and the text of each line.
 
     Raises:
         InputError: a table or language model is of an unknown kind, there are not as many weights as scores,
-            or a weight is no finite number.
+            or a weight is not a finite number.
     """
     conversion = _Conversion(sections, path)
     conversion.convert()
@@ -63,16 +58,7 @@ def as_version_2(lines: Sequence[bytes], sections: Sections, path: Path) -> tupl
 
 
 class _Conversion:
-    """The features and weights of an ini, made section by section.
-
-    Args:
-        sections: the section and the text of each line.
-        path: the ini, for errors.
-
-    Attributes:
-        features: lines of [feature].
-        weights: lines of [weight].
-    """
+    """Converts an ini section by section into `features`, lines of [feature], and `weights`, of [weight]."""
 
     def __init__(self, sections: Sections, path: Path) -> None:
         self._path = path
@@ -84,7 +70,7 @@ class _Conversion:
         self.weights: list[str] = []
 
     def convert(self) -> None:
-        """Convert all sections, in the order of Moses."""
+        """Convert all sections, in Moses's order."""
         self._penalty("WordPenalty", "weight-w")
         self._models("lmodel-file", "weight-l")
         self._penalty("UnknownWordPenalty", "weight-u")
@@ -109,7 +95,7 @@ class _Conversion:
             self._weigh(f"{kind}0", self._take(section, 1))
 
     def _models(self, section: str, weight_section: str) -> None:
-        """Convert the models of a section; each takes the next of the weights."""
+        """Convert the models of a section; each takes the next weights."""
         n_of_kind: dict[str, int] = {}
         for index, (number, text) in enumerate(self._entries.get(section, [])):
             fields = text.split()
@@ -148,7 +134,7 @@ class _Conversion:
         return f"{line} path={fields[3]}", self._whole(fields[2], number)
 
     def _table_limit(self, index: int) -> str:
-        """The limit of a table; a single one is that of all."""
+        """The limit of a table; a single one applies to all."""
         limits = self._entries.get("ttable-limit", [])
         if not limits:
             return ""
@@ -169,7 +155,7 @@ class _Conversion:
         return int(text)
 
     def _take(self, section: str, n_weights: int, number: int | None = None) -> list[str]:
-        """The next weights of a section."""
+        """Take the next weights of a section."""
         entries = self._entries.get(section, [])
         if len(entries) < n_weights:
             found = f"{len(entries)} weights left in [{section}]"
@@ -184,10 +170,10 @@ class _Conversion:
 
 
 def finite_weight(text: str, path: Path, line_number: int) -> float:
-    """The number of a weight.
+    """Parse a weight.
 
     Raises:
-        InputError: it is no finite number.
+        InputError: it is not a finite number.
     """
     value = to_number(text.encode("utf-8", "surrogateescape"))
     if not math.isfinite(value):

@@ -20,12 +20,12 @@ SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 
 def escape_bars(words: bytes) -> bytes:
-    """Words escaped for a list, whose fields are separated by three bars."""
+    """Escape words for a list, whose fields are separated by three bars."""
     return words.replace(BAR, ESCAPED_BAR)
 
 
 def without_escaped_bars(words: bytes) -> bytes:
-    """The words before `escape_bars`."""
+    """Undo `escape_bars`."""
     return words.replace(ESCAPED_BAR, BAR)
 
 
@@ -35,8 +35,8 @@ class NBestEntry:
 
     Attributes:
         sentence_id: 0-based number of the source sentence.
-        words: the translation, as bytes.
-        features: "Name= v v Name2= v", as bytes.
+        words: the translation.
+        features: "Name= v v Name2= v".
         total: weighted sum of the features.
         rest: further fields (segmentation, alignment), unchanged.
         line_number: 1-based line in the list.
@@ -51,14 +51,7 @@ class NBestEntry:
 
 
 class Segment(NamedTuple):
-    """A phrase pair of a hypothesis.
-
-    Attributes:
-        source_start: its first source word.
-        source_end: the source word behind its last one.
-        target_start: its first target word.
-        target_end: the target word behind its last one; the first one where it has none.
-    """
+    """A phrase pair of a hypothesis, as positions of words; ends are exclusive."""
 
     source_start: int
     source_end: int
@@ -77,15 +70,12 @@ def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
 
 def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
-    """One line of an n-best list, without its "\\n"; see `read_nbest`."""
+    """Parse one line of an n-best list, without its "\\n"; see `read_nbest`."""
     fields = line.split(BAR, 4)
     if len(fields) < 4:
-        raise InputError(
-            path,
-            line_number,
-            f"{len(fields)} field{'s' if len(fields) > 1 else ''}",
-            "at least 4: id ||| words ||| features ||| total",
-        )
+        found = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
+        expected = "at least 4: id ||| words ||| features ||| total"
+        raise InputError(path, line_number, found, expected)
     return NBestEntry(
         sentence_id=_sentence_id(fields[0], path, line_number),
         words=fields[1].strip(b" "),
@@ -97,7 +87,7 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
 
 
 def format_entry(entry: NBestEntry) -> bytes:
-    """One line, without its "\\n", as Moses prints it (two blanks behind the words)."""
+    """Format one line as Moses prints it, with two blanks after the words, without its "\\n"."""
     fields = [
         b"%d" % entry.sentence_id,
         entry.words + b" " if entry.words else b"",
@@ -109,7 +99,7 @@ def format_entry(entry: NBestEntry) -> bytes:
 
 
 def with_feature(line: bytes, feature: str, value: float) -> bytes:
-    """The line of an n-best list with one more feature appended.
+    """Append a feature to a line of an n-best list.
 
     Args:
         line: without its "\\n".
@@ -129,12 +119,12 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
 
 
 def format_number(value: float) -> bytes:
-    """Six significant digits, as the default of a C++ stream."""
+    """Format with six significant digits, the default of a C++ stream."""
     return b"%g" % value
 
 
 def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, ...]]:
-    """The values of each named feature, in the order of the line.
+    """Parse the values of each named feature, in the order of the line.
 
     Raises:
         InputError: a value precedes any name, is not a finite number, or a name comes twice.
@@ -148,28 +138,24 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
                 raise InputError(path, entry.line_number, f"{name} twice", "each feature once")
             values = features[name] = []
         elif values is None:
-            raise InputError(
-                path,
-                entry.line_number,
-                f"the value {shown(token)} without a name",
-                "Name= before it",
-                "Moses leaves the names out under -labeled-n-best-list false",
-            )
+            found = f"the value {shown(token)} without a name"
+            expected = "Name= before it"
+            hint = "Moses leaves the names out under -labeled-n-best-list false"
+            raise InputError(path, entry.line_number, found, expected, hint)
         else:
             values.append(_number(token, path, entry.line_number))
     return {name: tuple(numbers) for name, numbers in features.items()}
 
 
 def parse_segmentation(entry: NBestEntry, n_words: int, path: StrPath) -> list[Segment]:
-    """The phrase pairs of an entry in target order, from its first further field.
+    """Parse the phrase pairs of an entry in target order, from its first further field.
 
-    The place of the next target phrase shows where one ends: Moses prints an empty one as if it
-    had a word.
+    A target phrase ends where the next one begins: Moses prints an empty one as if it had a word.
 
     Args:
         entry: entry of a list made with -include-segmentation-in-n-best.
         n_words: number of words of the hypothesis.
-        path: path of the list.
+        path: path of the list, for errors.
 
     Raises:
         InputError: there is no segmentation, or it does not cover the words.
@@ -192,8 +178,8 @@ def parse_segmentation(entry: NBestEntry, n_words: int, path: StrPath) -> list[S
 def check_feature_name(name: str) -> None:
     """Refuse a name that Moses's tools cannot read back as the name of one dense feature.
 
-    They take a label with "_" for a sparse feature (mert/FeatureStats.cpp), and mert-moses.pl reads
-    labels of letters and digits alone, a letter first (scripts/training/mert-moses.pl:1517-1531).
+    They read a label with "_" as a sparse feature (mert/FeatureStats.cpp), and mert-moses.pl accepts only
+    labels of letters and digits, a letter first (scripts/training/mert-moses.pl:1517-1531).
 
     Raises:
         ConfigError: the name has other characters, or begins with a digit.

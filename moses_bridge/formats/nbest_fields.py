@@ -1,7 +1,7 @@
 """The fields of a line of an n-best list, found by compiled code; `nbest` is the plain path.
 
-Lines are read here if they are as Moses prints them: whole numbers in digits, one blank or more between
-tokens, a total that can be rounded exactly. Any other line is left to the caller, be it a fault or not.
+It reads lines as Moses prints them: whole numbers in digits, one blank or more between tokens, a total that can
+be rounded exactly. Any other line, faulty or not, is left to the caller.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ from moses_bridge.compiled.scanning import next_token
 BAR_LENGTH = 3
 MAX_DIGITS = 9
 EQUALS, AMPERSAND = ord("="), ord("&")
-# What `nbest.escape_bars` writes.
-ESCAPED_BAR = np.frombuffer(b"&#124;&#124;&#124;", np.uint8)
+ESCAPED_BAR = np.frombuffer(b"&#124;&#124;&#124;", np.uint8)  # written by `nbest.escape_bars`
 NOT_PLAIN = -1
 
 
 class EntryFields(NamedTuple):
-    """Where the fields of a line are.
+    """The positions of the fields of a line.
 
     Attributes:
-        sentence_id: NOT_PLAIN if the line has to be read by `nbest.parse_entry`.
-        words: where the words begin, blanks included.
-        words_end: where they end.
+        sentence_id: NOT_PLAIN if the line must be read by `nbest.parse_entry`.
+        words, words_end: beginning and end of the words, blanks included.
         total: weighted sum of the features.
-        rest: where the further fields begin; the end of the line if there are none.
+        rest: beginning of the further fields; the end of the line if there are none.
     """
 
     sentence_id: int
@@ -43,7 +41,7 @@ class EntryFields(NamedTuple):
 
 @inner
 def find_fields(text: Any, start: int, end: int) -> EntryFields:
-    """The fields of the line text[start:end]."""
+    """Find the fields of the line text[start:end]."""
     number_end = _field_end(text, start, end)
     words = min(number_end + BAR_LENGTH, end)
     words_end = _field_end(text, words, end)
@@ -62,32 +60,32 @@ def find_fields(text: Any, start: int, end: int) -> EntryFields:
 
 @inner
 def read_segmentation(text: Any, start: int, end: int, n_words: int, segments: Any) -> int:
-    """The phrase pairs of an entry, from its first further field; see `nbest.parse_segmentation`.
+    """Read the phrase pairs of an entry from its first further field; see `nbest.parse_segmentation`.
 
     Args:
         text: the line and others.
-        start: where the further fields begin.
-        end: of the line.
+        start: beginning of the further fields.
+        end: end of the line.
         n_words: number of words of the hypothesis.
-        segments: gets the fields of `nbest.Segment`, int64, *Shape:* (at least n_segments, 4).
+        segments: filled with the fields of `nbest.Segment`, int64, *Shape:* (at least n_segments, 4).
 
     Returns:
-        The number of phrase pairs; NOT_PLAIN if there are none or the plain path has to read them.
+        The number of phrase pairs; NOT_PLAIN if there are none or the plain path must read them.
     """
     n_segments = last_place = 0
     token, at = next_token(text, start, end)
     while token < at and not _is_bar(text, token, at, end):
-        first, behind = _digits(text, token, at)
+        first, after = _digits(text, token, at)
         last = first
-        if behind < at and text[behind] == MINUS:
-            last, behind = _digits(text, behind + 1, at)
-        if first == NOT_PLAIN or last == NOT_PLAIN or behind >= at or text[behind] != EQUALS:
+        if after < at and text[after] == MINUS:
+            last, after = _digits(text, after + 1, at)
+        if first == NOT_PLAIN or last == NOT_PLAIN or after >= at or text[after] != EQUALS:
             return NOT_PLAIN
-        place, behind = _digits(text, behind + 1, at)
-        if behind < at and text[behind] == MINUS:
-            place_end, behind = _digits(text, behind + 1, at)
+        place, after = _digits(text, after + 1, at)
+        if after < at and text[after] == MINUS:
+            place_end, after = _digits(text, after + 1, at)
             place = NOT_PLAIN if place_end == NOT_PLAIN else place
-        if place < last_place or behind != at or (n_segments == 0 and place > 0):
+        if place < last_place or after != at or (n_segments == 0 and place > 0):
             return NOT_PLAIN
         if n_segments > 0:
             segments[n_segments - 1, 3] = place
@@ -116,7 +114,7 @@ def has_escaped_bar(text: Any, start: int, end: int) -> bool:
 
 @inner
 def _field_end(text: Any, at: int, end: int) -> int:
-    """Where the field ends: at the next three bars, or at the end of the line."""
+    """The end of the field: the next three bars, or the end of the line."""
     while at + BAR_LENGTH <= end:
         if text[at] == BAR and text[at + 1] == BAR and text[at + 2] == BAR:
             return at
@@ -133,7 +131,7 @@ def _is_bar(text: Any, token: int, token_end: int, end: int) -> bool:
 
 @inner
 def without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
-    """Where text[start:end] begins and ends without the blanks around it."""
+    """The beginning and end of text[start:end] without surrounding blanks."""
     while start < end and text[start] == BLANK:
         start += 1
     while end > start and text[end - 1] == BLANK:
@@ -143,15 +141,15 @@ def without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
 
 @inner
 def whole_number(text: Any, start: int, end: int) -> int:
-    """The number between blanks; NOT_PLAIN if it has anything but digits."""
+    """The number between blanks; NOT_PLAIN if there is anything but digits."""
     first, last = without_blanks(text, start, end)
-    number, behind = _digits(text, first, last)
-    return number if behind == last else NOT_PLAIN
+    number, after = _digits(text, first, last)
+    return number if after == last else NOT_PLAIN
 
 
 @inner
 def _digits(text: Any, start: int, end: int) -> tuple[int, int]:
-    """The whole number that begins at `start` and its end; NOT_PLAIN without digits, or with too many."""
+    """The whole number beginning at `start` and its end; NOT_PLAIN without digits, or with too many."""
     number, at = 0, start
     while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
         number = 10 * number + digit(text[at])

@@ -2,18 +2,18 @@
 
 - Marian (src/translator/output_printer.h) writes
   `id ||| words [||| links] [||| WordScores= v ...] ||| F0= v F1= v ||| total`. The features are those of
-  Moses's lists, but other fields are in front of them instead of behind the total. A model without a breakdown
-  of its score writes "F0=v" in one word.
-- `fairseq-generate --nbest` (fairseq_cli/generate.py): a hypothesis has a line `H-id <tab> score <tab> words`.
-  Behind it may be `D-id`, its text without subwords, and `P-id`, the log-probabilities of its subwords. `S-id`,
-  the source, is in front of the hypotheses of a sentence. Logarithms are to base 2; those of the entries are
-  natural. Other lines are left out.
+  Moses's lists, but other fields are before them instead of after the total. A model without a breakdown of its
+  score writes "F0=v" in one word.
+- `fairseq-generate --nbest` (fairseq_cli/generate.py): a hypothesis has a line `H-id <tab> score <tab> words`,
+  which may be followed by `D-id`, its text without subwords, and `P-id`, the log-probabilities of its subwords.
+  `S-id`, the source, is before the hypotheses of a sentence. Logarithms are to base 2; those of the entries are
+  natural. Other lines are ignored.
 - JSON lines, one sentence a line, with its hypotheses and their features::
 
     {"hypotheses": [{"text": "the house", "features": {"LogProb0": -1.5}}, ...]}
 
   "id" numbers a sentence from 0; without it the first line is sentence 0, the second one sentence 1, and so on.
-  Other keys, such as "source", are left out.
+  Other keys, such as "source", are ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.formats.words import split_words
 
-# The other formats cannot have three bars in a text.
+# Only these formats can have three bars in a text.
 ESCAPES_BARS: tuple[ListFormat, ...] = ("fairseq", "jsonl")
 WORD_PENALTY = "WordPenalty0"
 GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
@@ -51,22 +51,17 @@ SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": num
 
 
 def write_moses_list(
-    path: StrPath,
-    form: ListFormat,
-    n_sentences: int,
-    out: StrPath,
-    word_penalty: bool = False,
+    path: StrPath, form: ListFormat, n_sentences: int, out: StrPath, word_penalty: bool = False,
     blank: Container[int] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Write a list in Moses's format.
 
     Args:
         path: the list.
         form: its format.
-        n_sentences: number of sentences that were translated.
+        n_sentences: number of translated sentences.
         out: the list to write, compressed by suffix.
-        word_penalty: whether to add the feature WordPenalty0, minus the number of words, if the list has
-            no such feature.
+        word_penalty: whether to add the feature WordPenalty0, minus the number of words, if it is missing.
         blank: sentences without words, whose hypotheses may be empty.
 
     Raises:
@@ -87,7 +82,7 @@ def checked(
 ) -> Iterator[NBestEntry]:
     """Yield the entries of a whole list; see `write_moses_list`.
 
-    Names with "_" are sparse features, which a hypothesis may have or not.
+    Names with "_" are sparse features, which a hypothesis may lack.
     """
     first: tuple[tuple[str, int], ...] | None = None
     with_hypothesis: set[int] = set()
@@ -120,7 +115,7 @@ def _in_words(shape: tuple[tuple[str, int], ...]) -> str:
 
 
 def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
-    """Yield the entries of a list that `marian-decoder --n-best` wrote.
+    """Yield the entries of a list written by `marian-decoder --n-best`.
 
     Raises:
         InputError: a line has fewer than four fields, or its id or total is not a number.
@@ -138,7 +133,7 @@ def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
 @dataclass
 class _FairseqHypothesis:
-    """What is known of a hypothesis: log-probabilities are natural, and None where a line is missing."""
+    """The known part of a hypothesis, in natural logarithms; None where a line is missing."""
 
     sentence_id: int
     words: bytes
@@ -159,8 +154,8 @@ class _FairseqHypothesis:
 def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
     """Yield the hypotheses as entries of an n-best list.
 
-    The words are those of the line D-id where there is one. The features are Score0, fairseq's score, divided
-    by the length as its --lenpen says, and LogProb0, the sum of the line P-id, where there is one.
+    The words are those of the line D-id if there is one. The features are Score0, fairseq's score divided by
+    the length according to its --lenpen, and LogProb0, the sum of the line P-id if there is one.
 
     Raises:
         InputError: a hypothesis has no source line, a line D-id or P-id has no hypothesis, or a number is
@@ -202,7 +197,7 @@ def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
 def _text_of(rest: bytes, path: StrPath, line_number: int) -> bytes:
     _, tab, words = rest.partition(b"\t")
     if not tab:
-        raise InputError(path, line_number, shown(rest), "score <tab> text behind D-id")
+        raise InputError(path, line_number, shown(rest), "score <tab> text after D-id")
     return words
 
 
@@ -214,7 +209,7 @@ def _number(digits: bytes, path: StrPath, line_number: int) -> int:
 
 
 def _natural(logarithms: list[bytes], path: StrPath, line_number: int) -> float:
-    """The sum of logarithms to base 2, as a natural one."""
+    """Sum logarithms to base 2, as a natural one."""
     try:
         total = math.fsum(map(float, logarithms))
     except ValueError:
@@ -242,7 +237,7 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
     Raises:
         InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
-            that is not a finite number or whose name Moses's lists cannot have.
+            that is not a finite number or has a name forbidden in Moses's lists.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         value = parse_json(line, path, line_number, SENTENCE)

@@ -1,14 +1,14 @@
-"""A neural model for the search: what it must offer, and one running in a process of its own.
+"""Neural models for the search: the interface of a scorer, and a scorer in a process of its own.
 
-The process is any command that speaks this protocol on its standard input and output (numbers are
-little-endian). It first prints a line, "ngram-scorer 2 ORDER START END OPEN SOURCE": words of an n-gram,
-the number preceding the first word of a sentence, that of the end of a sentence, that of a
-previous word not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
-answers requests, each one letter, a uint32 with the number of bytes that follow, and those bytes:
+The process is any command speaking this protocol on its standard input and output (numbers are
+little-endian). It first prints a line, "ngram-scorer 2 ORDER START END OPEN SOURCE": the number of words of an
+n-gram, the word numbers filling the places before a sentence, of the end of a sentence, and of an unknown
+previous word (-1 if it has none), and 1 if it sees the source, else 0. Then it answers requests, each one
+letter, a uint32 with the number of bytes that follow, and those bytes:
 
     W  words, joined by newlines           an int32 for each word, its number; the same in each
                                            process of the command
-    S  source sentences, each ended by a   an int32, the number of their places: all words, and behind
+    S  source sentences, each ended by a   an int32, the number of their places: all words, and after
        newline, their words between blanks each sentence its end, are counted from 0
     N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
        oldest word first; if SOURCE is 1,  words before it, source around the place)
@@ -41,7 +41,7 @@ from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.words import split_words
 
 GREETING = b"ngram-scorer"
-N_NUMBERS = {b"1": 3, b"2": 5}  # of the greeting, by version
+N_NUMBERS = {b"1": 3, b"2": 5}  # in the greeting, by version
 WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
 NO_ID = -1
@@ -65,7 +65,7 @@ class NgramScorer(Protocol):
 
     @property
     def open_id(self) -> int:
-        """The number of a previous word not known yet; NO_ID if there is none."""
+        """The number of an unknown previous word; NO_ID if there is none."""
 
     @property
     def reads_source(self) -> bool:
@@ -75,22 +75,19 @@ class NgramScorer(Protocol):
         """The model's number of each target word, *Shape:* (n_words,)."""
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """Take the source sentences of the n-grams to come, also if it does not see them.
+        """Take the source sentences of the following n-grams, even if the model does not see them.
 
         Returns:
-            The number of their places: all words, and the end of each sentence behind its words, counted
-            from 0 through all sentences.
+            The number of their places, counted from 0 through all sentences: all words, and the end of each
+            sentence after its words.
         """
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Natural log p(last word | words before it, source around the place).
+        """Natural log p(last word | words before it, source around the place), *Shape:* (n,).
 
         Args:
             ngrams: numbers of words, oldest first, with the source place before them if `reads_source`,
                 *Shape:* (n, row_width).
-
-        Returns:
-            *Shape:* (n,).
         """
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -98,31 +95,27 @@ class NgramScorer(Protocol):
 
 
 def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
-    """Start the estimates of a scorer that can; any other one starts when it is waited for."""
+    """Start the estimates of a scorer able to; any other starts when waited for."""
     if isinstance(scorer, BeginsEstimates):
         return scorer.begin_estimates(ngrams)
     return partial(scorer.estimates, ngrams)
 
 
 def row_width(scorer: NgramScorer) -> int:
-    """Numbers in the request for one value: an n-gram, behind a source place if the scorer sees it."""
+    """Numbers in the request for one value: an n-gram, after a source place if the scorer sees it."""
     return scorer.order + int(scorer.reads_source)
 
 
 @runtime_checkable
 class BeginsEstimates(Protocol):
-    """A scorer computing while others work."""
+    """A scorer computing in the background."""
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Request estimates and return a function that waits for them; call it before the next request."""
+        """Request estimates and return a function waiting for them; call it before the next request."""
 
 
 class NoScorer:
-    """An `NgramScorer` giving all n-grams the same value.
-
-    Args:
-        reads_source: see `NgramScorer`.
-    """
+    """An `NgramScorer` giving all words and n-grams the value 0."""
 
     order, start_id, end_id, open_id = 2, 0, 0, 0
 
@@ -130,7 +123,7 @@ class NoScorer:
         self.reads_source = reads_source
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
-        """0 for each word."""
+        """See `NgramScorer`."""
         return np.zeros(len(words), np.int32)
 
     def read(self, sources: Sequence[bytes]) -> int:
@@ -138,14 +131,14 @@ class NoScorer:
         return n_places(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """0 for each n-gram."""
+        """See `NgramScorer`."""
         return np.zeros(len(ngrams), np.float32)
 
     estimates = log_probs
 
 
 def n_places(sources: Sequence[bytes]) -> int:
-    """Words of some sentences and their ends."""
+    """Count the words of some sentences and their ends."""
     return sum(len(split_words(source)) + 1 for source in sources)
 
 
@@ -154,8 +147,8 @@ class NeuralLm:
     """A neural model as a feature of the search.
 
     Attributes:
-        name: of the feature and its weight; see `check_feature_name`.
-        command: the program and its arguments; it speaks the protocol of this module.
+        name: name of the feature and its weight; see `check_feature_name`.
+        command: the program and its arguments, speaking the protocol of this module.
     """
 
     name: str
@@ -163,7 +156,7 @@ class NeuralLm:
 
     @classmethod
     def parse(cls, text: str) -> NeuralLm:
-        """Make one of NAME=COMMAND.
+        """Parse NAME=COMMAND.
 
         Raises:
             ConfigError: the name or the command is missing or malformed.
@@ -180,16 +173,16 @@ class NeuralLm:
 
 
 def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Neural models as settings have them, each NAME=COMMAND: several, a single one, or none."""
+    """Neural models of settings, each NAME=COMMAND, as a tuple: several, a single one, or none."""
     return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
 
 
 class LostScorer(Exception):
-    """A scorer failed in a process that did not start it, so that another one must ask for its exit status.
+    """A failure of a scorer noticed by a process that did not start it, and so cannot get its exit status.
 
     Args:
-        pid: of the scorer's process.
-        what: what was found.
+        pid: the scorer's process.
+        what: the failure.
     """
 
     def __init__(self, pid: int, what: str) -> None:
@@ -198,9 +191,9 @@ class LostScorer(Exception):
 
 
 class ScorerProcess:
-    """An `NgramScorer` in a process of its own, from `with` to the end of the block.
+    """An `NgramScorer` in its own process, from `with` to the end of the block.
 
-    A process forked meanwhile may ask it, one at a time; of a failure it raises `LostScorer`.
+    Processes forked meanwhile may use it, one at a time; they raise `LostScorer` if it fails.
 
     Args:
         command: the program and its arguments.
@@ -237,7 +230,7 @@ class ScorerProcess:
         """See `NgramScorer`.
 
         Raises:
-            ToolError: the command counts other places.
+            ToolError: the command counts the places differently.
         """
         if not self.reads_source:
             return n_places(sources)
@@ -294,7 +287,7 @@ class ScorerProcess:
         return answer
 
     def failure(self, what: str) -> ToolError:
-        """End it; its own words, or what was found, as an error."""
+        """End the process; return its own error message, or `what`, as an error."""
         status = self._program.end()
         return ToolError(self._program.command, status, self._program.messages() or what)
 
@@ -302,7 +295,7 @@ class ScorerProcess:
         return self.failure(what) if os.getpid() == self._started_by else LostScorer(self.pid, what)
 
     def close_input(self) -> None:
-        """Let it end; nothing can be asked any more."""
+        """Let the process end; it cannot be used any more."""
         self._program.close_input()
 
 
@@ -316,7 +309,7 @@ class ScorerProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End them."""
+        """End the processes."""
         self.end()
 
     def start(self, commands: Sequence[tuple[str, ...]], n_processes: int) -> None:
@@ -325,7 +318,7 @@ class ScorerProcesses:
         Raises:
             ToolError: see `ScorerProcess`.
         """
-        distinct = dict.fromkeys(commands)  # two features may be of one command
+        distinct = dict.fromkeys(commands)  # two features may use one command
         wanted = [(command, number) for command in distinct for number in range(n_processes)]
         with ThreadPoolExecutor(max(1, len(wanted))) as threads:
             started = [threads.submit(self.of, *one) for one in wanted]
@@ -343,25 +336,19 @@ class ScorerProcesses:
         return self._started[command, number]
 
     def failure(self, lost: LostScorer) -> ToolError:
-        """The failure of one of these processes that another process noticed, with its exit status."""
+        """The failure of one of these processes noticed by another process, with its exit status."""
         (process,) = [each for each in self._started.values() if each.pid == lost.pid]
         return process.failure(lost.what)
 
     def end(self) -> None:
-        """End them, side by side; later calls start new ones."""
+        """End the processes, all at once; later calls start new ones."""
         with contextlib.ExitStack() as stack:
             while self._started:
                 stack.enter_context(self._started.popitem()[1]).close_input()
 
 
 def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer requests until they end; see the module's text.
-
-    Args:
-        scorer: the scorer answering the requests.
-        requests: blocking binary stream.
-        answers: binary stream.
-    """
+    """Answer the requests on a blocking stream by the protocol of this module, until they end."""
     numbers = (scorer.order, scorer.start_id, scorer.end_id, scorer.open_id, scorer.reads_source)
     answers.write(b"%b 2 %d %d %d %d %d\n" % (GREETING, *numbers))
     answers.flush()

@@ -1,7 +1,7 @@
-"""Phrase tables, read and written row by row; their columns are those of `row_columns`.
+"""Reading and writing phrase tables row by row; their columns are those of `row_columns`.
 
-Moses splits a row at the bare bytes `|||` and its columns at blanks and tabs
-(moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209); so does this module.
+Like Moses, this module splits a row at the bare bytes `|||` and its columns at blanks and tabs
+(moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209).
 """
 
 from __future__ import annotations
@@ -77,14 +77,10 @@ class Block:
 
 
 def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTableRow]:
-    """Yield the rows of a phrase table, checked.
-
-    Args:
-        path: the table.
-        n_scores: dense scores of each row; None takes the number of the first row.
+    """Yield the rows of a phrase table, checked; n_scores None takes the number of scores of the first row.
 
     Raises:
-        InputError: a row would be misread by Moses.
+        InputError: Moses would misread a row.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         row = parse_row(line, path, line_number, n_scores)
@@ -93,7 +89,7 @@ def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTabl
 
 
 def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None) -> PhraseTableRow:
-    """One row, checked; see `read_rows`."""
+    """Parse and check one row; see `read_rows`."""
     columns = split_row(line, path, line_number)
     scores = _scores(columns[SCORES], path, line_number)
     agreed_number(len(scores), n_scores, path, line_number)
@@ -106,16 +102,12 @@ def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
 def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> Iterator[Block]:
     """Yield the table as runs of at least min_rows rows, cut only where the source changes.
 
-    Scores must be finite numbers, but may be negative: tables of logarithms are read as well.
-
-    Args:
-        path: the table.
-        min_rows: least number of rows in a block; more where a source would be cut in two.
-        n_scores: dense scores of each row; None takes the number of the first row.
+    Scores must be finite numbers, but may be negative: tables of logarithms are read as well. n_scores None
+    takes the number of scores of the first row.
 
     Raises:
-        InputError: a row has fewer than three columns, an empty source, another number of scores or
-            a score that is no number, or it is hierarchical.
+        InputError: a row has fewer than three columns, an empty source, an unexpected number of scores or
+            a score that is not a number, or it is hierarchical.
     """
     return blocks_of_rows(enumerate(read_lines(path), start=1), path, min_rows, n_scores)
 
@@ -123,17 +115,7 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
 def blocks_of_rows(
     rows: Iterable[tuple[int, bytes]], path: StrPath, min_rows: int, n_scores: int | None = None
 ) -> Iterator[Block]:
-    """`read_blocks` of some rows of a table.
-
-    Args:
-        rows: 1-based line numbers and rows.
-        path: path named in error messages.
-        min_rows: rows of a block.
-        n_scores: dense scores of each row.
-
-    Raises:
-        InputError: as `read_blocks`.
-    """
+    """Like `read_blocks`, for some rows of a table with their 1-based line numbers; `path` is for errors."""
     block, score_columns = Block(), list[bytes]()
     last_column, source = None, b""
     try:
@@ -162,11 +144,9 @@ def blocks_of_rows(
 
 
 def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
-    """The row with more dense scores appended; every other byte stays.
+    """Append dense scores to a row without its "\\n", keeping every other byte.
 
-    Args:
-        line: a row without its "\\n".
-        scores: positive, finite numbers: probabilities, since Moses takes their logarithm.
+    The scores are positive, finite numbers: probabilities, since Moses takes their logarithm.
     """
     end = _scores_end(line)
     added = b"".join(b" " + format_score(score) for score in scores)
@@ -174,7 +154,7 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
 
 
 def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> bytes:
-    """`append_scores` of many rows.
+    """Append dense scores to many rows like `append_scores`.
 
     Args:
         lines: rows without their "\\n", of at least three columns.
@@ -196,7 +176,7 @@ def _joined(lines: Sequence[bytes]) -> bytes:
 
 
 def without_last_scores(line: bytes, n_scores: int) -> bytes:
-    """The row without its last n_scores dense scores: the reverse of `append_score_columns`."""
+    """Remove the last n_scores dense scores of a row: the reverse of `append_score_columns`."""
     end = _scores_end(line)
     body = line[:end]
     for _ in range(n_scores):
@@ -212,42 +192,38 @@ def _scores_end(line: bytes) -> int:
 
 
 def format_score(score: float) -> bytes:
-    """Seven significant digits, enough for the float32 used by Moses."""
+    """Format with seven significant digits, enough for the float32 used by Moses."""
     if not (math.isfinite(score) and score > 0):
         raise ValueError(f"a score of a phrase table must be positive and finite, not {score}")
     return b"%.7g" % score
 
 
 def columns_of(line: bytes) -> list[bytes]:
-    """The columns of a row, unchanged and with their blanks; nothing is checked."""
+    """The unchecked columns of a row, unchanged and with their blanks."""
     return line.split(BAR)
 
 
 def n_columns_of(line: bytes) -> int:
-    """How many columns a row has."""
+    """Count the columns of a row."""
     return line.count(BAR) + 1
 
 
 def source_column(line: bytes) -> bytes:
-    """The first column of a row with its blanks; the whole row where it has no "|||"."""
+    """The first column of a row with its blanks; the whole row without "|||"."""
     return line.partition(BAR)[0]
 
 
 def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
-    """The columns of a row, at least three.
+    """Split a row into its columns, at least three.
 
     Raises:
         InputError: there are fewer, the source is empty, or the row belongs to a hierarchical table.
     """
     columns = columns_of(line)
     if len(columns) < FEWEST_COLUMNS:
-        raise InputError(
-            path,
-            line_number,
-            f"{len(columns)} column{'s' if len(columns) > 1 else ''}",
-            "at least 3 columns: source ||| target ||| scores",
-            "Remove or mend the row",
-        )
+        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
+        expected = "at least 3 columns: source ||| target ||| scores"
+        raise InputError(path, line_number, found, expected, "Remove or mend the row")
     source = columns[SOURCE].strip(BLANKS)
     if not source:
         raise InputError(
@@ -258,24 +234,20 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
 
 
 def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> None:
-    """Stop at a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`.
+    """Refuse a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`.
 
     Raises:
         InputError: it is one.
     """
     source = columns[SOURCE].strip(BLANKS)
     if source.endswith(b"]") and _is_hierarchical(source, columns[TARGET]):
-        raise InputError(
-            path,
-            line_number,
-            f"a hierarchical rule (label {shown(split_words(source)[-1])})",
-            "a phrase pair",
-            "Only phrase-based tables can be read",
-        )
+        found = f"a hierarchical rule (label {shown(split_words(source)[-1])})"
+        expected = "a phrase pair"
+        raise InputError(path, line_number, found, expected, "Only phrase-based tables can be read")
 
 
 def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None) -> int:
-    """The number of a row's dense scores.
+    """Count a row's dense scores.
 
     Raises:
         InputError: the row is malformed, as for `read_blocks`.
@@ -287,7 +259,7 @@ def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
 
 
 def in_brackets(word: bytes) -> bool:
-    """Whether Moses takes a word for a label or a non-terminal (moses/Phrase.cpp:187-219)."""
+    """Whether Moses reads a word as a label or a non-terminal (moses/Phrase.cpp:187-219)."""
     return word.startswith(b"[") and word.endswith(b"]") and len(word) > 1
 
 
@@ -299,22 +271,18 @@ def _is_hierarchical(source: bytes, target_column: bytes) -> bool:
 
 
 def agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: int) -> int:
-    """The number of scores of each row, if this row has as many."""
+    """Check that a row has as many scores as the others, and return their number."""
     if found == 0 or found != (n_scores or found):
-        raise InputError(
-            path,
-            line_number,
-            f"{found} score{'s' if found != 1 else ''}",
-            f"{n_scores or 'at least 1'}",
-            "All rows of a table have the same number of scores",
-        )
+        scores = f"{found} score{'s' if found != 1 else ''}"
+        hint = "All rows of a table have the same number of scores"
+        raise InputError(path, line_number, scores, f"{n_scores or 'at least 1'}", hint)
     return found
 
 
 def _checked_number(
     columns: Sequence[bytes], n_scores: int | None, path: StrPath, first_line: int
 ) -> int | None:
-    """The number of scores of each row, if all have as many and they are finite numbers."""
+    """Check that all rows have equally many scores, all finite numbers, and return their number."""
     if n_scores is not None and are_plain_numbers(_joined(columns), n_scores):
         return n_scores
     for line_number, column in enumerate(columns, start=first_line):
@@ -325,7 +293,7 @@ def _checked_number(
 
 
 def _n_numbers(column: bytes, path: StrPath, line_number: int) -> int:
-    """How many scores a column has, if all are finite numbers."""
+    """Count the scores of a column, checking that all are finite numbers."""
     scores = _plain_scores(column)
     if scores is not None:
         return len(scores)
@@ -344,7 +312,7 @@ def _scores(column: bytes, path: StrPath, line_number: int) -> tuple[float, ...]
 
 
 def _plain_scores(column: bytes) -> tuple[float, ...] | None:
-    """The finite numbers of a column; None where it may hold a text accepted by float(), but not by Moses."""
+    """The finite numbers of a column; None if it may have a text accepted by float() but not by Moses."""
     try:
         scores = tuple(map(float, column.split()))
     except ValueError:
@@ -354,12 +322,12 @@ def _plain_scores(column: bytes) -> tuple[float, ...] | None:
 
 
 def score_tokens(column: bytes) -> list[bytes]:
-    """The texts of the scores; a carriage return at the end of the row does not count."""
+    """The texts of the scores, ignoring a carriage return at the end of the row."""
     return split_words(column.rstrip(b"\r"))
 
 
 def parse_score(token: bytes, path: StrPath, line_number: int) -> float:
-    """One dense score.
+    """Parse one dense score.
 
     Raises:
         InputError: it is not a finite number of 0 or more.
@@ -371,13 +339,9 @@ def parse_score(token: bytes, path: StrPath, line_number: int) -> float:
 
 
 def _score_fault(token: bytes, path: StrPath, line_number: int) -> InputError:
-    return InputError(
-        path,
-        line_number,
-        f"the score {shown(token)}",
-        "a probability",
-        "Moses takes the logarithm of each score",
-    )
+    found = f"the score {shown(token)}"
+    expected = "a probability"
+    return InputError(path, line_number, found, expected, "Moses takes the logarithm of each score")
 
 
 def alignment_column(line: bytes) -> bytes:
@@ -391,7 +355,7 @@ def alignment_of(columns: Sequence[bytes]) -> bytes:
 
 
 def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
-    """How often target, source and pair were extracted: the numbers of column 5.
+    """The counts of target, source and pair in the training data: the numbers of column 5.
 
     Raises:
         InputError: the row has no such numbers.
@@ -401,7 +365,7 @@ def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, fl
 
 
 def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """How often a phrase pair was extracted: the third number of column 5.
+    """The count of a phrase pair in the training data: the third number of column 5.
 
     Raises:
         InputError: the row has no such number.
@@ -410,7 +374,7 @@ def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
 
 
 def joint_count_or_zero(line: bytes) -> float:
-    """How often a phrase pair was extracted; 0 where the row does not say so."""
+    """The count of a phrase pair in the training data; 0 if the row lacks it."""
     columns = line.split(BAR, COUNTS + 1)
     counts = columns[COUNTS].split() if len(columns) > COUNTS else []
     try:
@@ -420,7 +384,7 @@ def joint_count_or_zero(line: bytes) -> float:
 
 
 def source_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """How often a source phrase was extracted: the second number of column 5.
+    """The count of a source phrase in the training data: the second number of column 5.
 
     Raises:
         InputError: the row has no such number.
@@ -429,7 +393,7 @@ def source_count(line: bytes, path: StrPath, line_number: int) -> float:
 
 
 def target_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """How often a target phrase was extracted: the first number of column 5.
+    """The count of a target phrase in the training data: the first number of column 5.
 
     Raises:
         InputError: the row has no such number.
@@ -438,7 +402,7 @@ def target_count(line: bytes, path: StrPath, line_number: int) -> float:
 
 
 def has_counts(line: bytes) -> bool:
-    """Whether a row has a column of counts with something in it."""
+    """Whether a row has a non-empty column of counts."""
     columns = line.split(BAR, COUNTS + 1)
     return len(columns) > COUNTS and bool(columns[COUNTS].strip())
 

@@ -1,4 +1,4 @@
-"""Texts as somebody who writes Python has them, str or bytes, and as this package reads them: bytes of UTF-8.
+"""Conversion between the str or bytes of Python code and this package's bytes of UTF-8.
 
 A byte outside UTF-8 becomes a lone surrogate in a str (PEP 383) and the same byte again on the way back.
 """
@@ -9,26 +9,20 @@ from collections.abc import Iterable
 
 from moses_bridge.base.errors import UserError, shown
 
-# A list, an array or a pandas Series of texts, one phrase or sentence each.
-Texts = Iterable[str | bytes]
-
-BAR = b"|||"  # what separates the columns of Moses's files
+Texts = Iterable[str | bytes]  # a list, an array or a pandas Series, one phrase or sentence each
+BAR = b"|||"  # separates the columns of Moses's files
 
 
 def decoded(text: bytes) -> str:
-    """Bytes of a file as a str, none lost."""
+    """Decode bytes of a file without loss."""
     return text.decode("utf-8", "surrogateescape")
 
 
 def encoded(text: object, where: str) -> bytes:
-    """A phrase or a sentence as bytes.
-
-    Args:
-        text: a str or bytes.
-        where: what the caller calls it, for errors.
+    """Encode a phrase or a sentence, named `where` in errors.
 
     Raises:
-        UserError: it is no text, cannot be written as UTF-8, or has a "|||" or the end of a line in it.
+        UserError: it is not str or bytes, cannot be written as UTF-8, or contains "|||" or a line end.
     """
     if isinstance(text, str):
         try:
@@ -47,14 +41,10 @@ def encoded(text: object, where: str) -> bytes:
 
 
 def encoded_all(texts: Texts, name: str) -> list[bytes]:
-    """Phrases or sentences as bytes, in their order.
-
-    Args:
-        texts: of str or bytes, mixed or not.
-        name: of the argument, for errors.
+    """Encode phrases or sentences, named `name` in errors.
 
     Raises:
-        UserError: it is one text and not a list of them, or as of `encoded` for one of them.
+        UserError: it is one text instead of a list, or a text is invalid; see `encoded`.
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise UserError(f"{name}: found {texts!r:.120}, expected a list of phrases or sentences")

@@ -1,4 +1,4 @@
-"""The columns of a row of a phrase table, and where they are: for Python and for compiled code.
+"""The columns of a row of a phrase table and their positions, for Python and for compiled code.
 
 `source ||| target ||| scores [||| alignment [||| counts [||| sparse features [||| properties]]]]`. Moses
 splits a row at the bare bytes `|||` (moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209). A
@@ -22,26 +22,17 @@ BAR = b"|||"
 BAR_LENGTH = len(BAR)
 SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)
 FEWEST_COLUMNS = SCORES + 1
-# The places within the column of scores, as Moses's training writes it: p(f|e), lex(f|e), p(e|f), lex(e|f)
-# with the source f and the target e.
+# The places in the column of scores written by Moses's training: p(f|e), lex(f|e), p(e|f), lex(e|f) with the
+# source f and the target e.
 INVERSE_PROB, INVERSE_LEXICAL, DIRECT_PROB, DIRECT_LEXICAL = range(4)
-# The places within the column of counts.
+# The places in the column of counts.
 TARGET_COUNT, SOURCE_COUNT, JOINT_COUNT = range(3)
 
 
 class RowColumns(NamedTuple):
-    """Where the first three columns of a row begin and end, blanks included.
+    """The beginnings and ends of the first three columns of a row, blanks included.
 
-    A missing column begins and ends at the end of the row.
-
-    Attributes:
-        source: where the source begins, and the row.
-        source_end: where it ends.
-        target: where the target begins.
-        target_end: where it ends.
-        scores: where the scores begin.
-        scores_end: where they end.
-        end: of the row.
+    A missing column begins and ends at the end of the row; the source begins with the row.
     """
 
     source: int
@@ -55,11 +46,11 @@ class RowColumns(NamedTuple):
 
 @inner
 def find_columns(text: Any, start: int, end: int) -> RowColumns:
-    """The columns of the row text[start:end]."""
+    """Find the columns of the row text[start:end]."""
     source_end = column_end(text, start, end)
-    target = _behind_bar(source_end, end)
+    target = _after_bar(source_end, end)
     target_end = column_end(text, target, end)
-    scores = _behind_bar(target_end, end)
+    scores = _after_bar(target_end, end)
     scores_end = column_end(text, scores, end)
     return RowColumns(
         source=start,
@@ -79,30 +70,30 @@ def has_scores(row: RowColumns) -> bool:
 
 
 @inner
-def column_behind_scores(text: Any, row: RowColumns, column: int) -> tuple[int, int]:
-    """Where a column behind the scores begins and ends, `ALIGNMENT` or a later one."""
+def column_after_scores(text: Any, row: RowColumns, column: int) -> tuple[int, int]:
+    """The beginning and end of a column after the scores, `ALIGNMENT` or a later one."""
     begin, end = further_column(text, row.scores_end, row.end, column - SCORES)
     return begin, end
 
 
 @inner
 def further_column(text: Any, end: int, row_end: int, n_columns: int) -> tuple[int, int]:
-    """Where the column begins and ends that is n_columns, 1 or more, behind one that ends at `end`."""
+    """The beginning and end of the column n_columns, 1 or more, after the one ending at `end`."""
     begin = end
     for _ in range(n_columns):
-        begin = _behind_bar(end, row_end)
+        begin = _after_bar(end, row_end)
         end = column_end(text, begin, row_end)
     return begin, end
 
 
 @inner
-def _behind_bar(position: int, end: int) -> int:
+def _after_bar(position: int, end: int) -> int:
     return min(position + BAR_LENGTH, end)
 
 
 @inner
 def column_end(text: Any, position: int, end: int) -> int:
-    """Where the column ends: at the next "|||" or at the end of the row.
+    """The end of the column: the next "|||" or the end of the row.
 
     The third byte is compared first, so that most of the text is skipped in steps of three (Boyer and
     Moore 1977).
@@ -130,13 +121,10 @@ def put_bar(out: Any, end: int) -> int:
 
 
 def insert_scores(rows: bytes, added: bytes) -> bytes:
-    """The rows with text inserted behind their scores, before any blanks or CR.
+    """Insert a text, followed by "\\n", after the scores of each row, before any blanks or CR.
 
-    Compiled, so that threads can do it side by side.
-
-    Args:
-        rows: rows of at least three columns, each followed by "\\n".
-        added: a text for each row, each followed by "\\n".
+    The rows have at least three columns and are each followed by "\\n". Compiled, so that threads can run it in
+    parallel.
     """
     both = np.frombuffer(rows, np.uint8), np.frombuffer(added, np.uint8)
     result: bytes = _insert_scores(*both).tobytes()
@@ -160,7 +148,7 @@ def _insert_scores(rows: NDArray[np.uint8], added: NDArray[np.uint8]) -> Any:
 
 @inner
 def _scores_text_end(rows: NDArray[np.uint8], row: RowColumns) -> int:
-    """Where the text of the scores ends, before any blanks or CR."""
+    """The end of the scores' text, before any blanks or CR."""
     cut = row.scores_end
     while cut > row.scores and rows[cut - 1] in (BLANK, TAB, CARRIAGE_RETURN):
         cut -= 1

@@ -1,7 +1,7 @@
-"""A phrase table as a pandas DataFrame, and a DataFrame as a phrase table, for tables that fit into memory.
+"""A phrase table as a pandas DataFrame, and a DataFrame as a phrase table, for tables fitting into memory.
 
-The column `line` keeps each row as it was read. Writing changes in it only the fields whose values have
-changed, so that a table read and written back is the same bytes.
+The column `line` keeps each row as it was read. Writing changes only fields whose values have changed, so a
+table read and written back is the same bytes.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 COUNT_NAMES = ("count_target", "count_source", "count_pair")
 LINE = "line"
 SCORE = re.compile(r"score(0|[1-9]\d*)")
-_BEHIND = b" \t\r"  # a carriage return at the end of a row is no part of its last number
+_AFTER = b" \t\r"  # a carriage return at the end of a row is no part of its last number
 
 
 def read_frame(path: StrPath) -> pd.DataFrame:
-    """Read a phrase table, a row a row.
+    """Read a phrase table, one row of the frame for each of its rows.
 
     Args:
         path: the table; .gz, .bz2, .xz and .zst are decompressed.
 
     Returns:
-        `source` and `target` as str, `score0`, `score1`, ... as they stand in the table (probabilities),
-        `alignment`, `count_target`, `count_source`, `count_pair` (NaN where a row has none), and `line`, the
-        whole row, for `write_frame`. A byte outside UTF-8 is a lone surrogate in a str.
+        `source` and `target` as str, `score0`, `score1`, ... as in the table (probabilities), `alignment`,
+        `count_target`, `count_source`, `count_pair` (NaN where a row has none), and `line`, the whole row, for
+        `write_frame`. A byte outside UTF-8 is a lone surrogate in a str.
 
     Raises:
         InputError: a row is malformed.
@@ -71,7 +71,7 @@ def read_frame(path: StrPath) -> pd.DataFrame:
 
 
 def _values(columns: Sequence[bytes]) -> tuple[object, ...]:
-    """What a row says, column by column of the frame."""
+    """The values of a row, column by column of the frame."""
     texts = (decoded(columns[place].strip(BLANKS)) for place in (SOURCE, TARGET))
     scores = map(to_number, score_tokens(columns[SCORES]))
     return (*texts, *scores, decoded(alignment_of(columns)), *_counts(columns))
@@ -88,19 +88,19 @@ def _count_tokens(columns: Sequence[bytes]) -> list[bytes]:
 
 
 def write_frame(frame: pd.DataFrame, path: StrPath) -> None:
-    """Write a phrase table from the columns that `read_frame` makes, in the order of the rows.
+    """Write a phrase table from the columns made by `read_frame`, in the order of the rows.
 
-    Scores may be changed, added (`score4` behind `score3`) or taken away; a score that is new or changed is
-    written with seven digits. Without `line` (in all rows or, as None or NaN, in some) a row is written from
-    `source`, `target`, the scores and, where they are there, alignment and counts.
+    Scores may be changed, added (`score4` after `score3`) or removed; new or changed scores are written with
+    seven digits. Without `line` (in all rows or, as None or NaN, in some) a row is written from `source`,
+    `target`, the scores and, if present, alignment and counts.
 
     Args:
-        frame: its index does not count.
+        frame: its index is ignored.
         path: the table to write, compressed by suffix; it appears only when it is complete.
 
     Raises:
-        UserError: a column is missing or unknown, a text has a "|||" or the end of a line in it, or a score
-            is no finite number.
+        UserError: a column is missing or unknown, a text contains "|||" or a line end, or a score is not a
+            finite number.
     """
     n_scores = _check_columns([*frame.columns])
     with open_write(path) as stream:
@@ -108,11 +108,7 @@ def write_frame(frame: pd.DataFrame, path: StrPath) -> None:
 
 
 def _check_columns(names: Sequence[Any]) -> int:
-    """How many scores the columns have.
-
-    Raises:
-        UserError: there are others, or some are missing.
-    """
+    """Count the score columns, refusing unknown or missing columns."""
     scores = sorted(int(name[5:]) for name in names if SCORE.fullmatch(str(name)))
     known = {"source", "target", "alignment", *COUNT_NAMES, LINE}
     others = [name for name in names if name not in known and not SCORE.fullmatch(str(name))]
@@ -133,7 +129,7 @@ def _check_columns(names: Sequence[Any]) -> int:
 
 
 def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
-    """The rows as bytes."""
+    """Yield the rows as bytes."""
     names = ["source", "target", *(f"score{number}" for number in range(n_scores))]
     texts = {name: [*frame[name]] for name in names}
     optional = {
@@ -152,12 +148,12 @@ def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
         line = optional[LINE][place]
         if not new.source.strip(BLANKS):
             raise UserError(f"{where}, source: found nothing, expected at least one word")
-        yield new.made() if _is_missing(line) else new.changed(_old(line, where))
+        yield new.made() if _is_missing(line) else new.changed(_old_columns(line, where))
 
 
 @dataclass
 class _Row:
-    """What a row of the frame says; without alignment None, and as many counts as are known."""
+    """A row of the frame, with None for a missing alignment, and the known counts."""
 
     source: bytes
     target: bytes
@@ -166,7 +162,7 @@ class _Row:
     counts: list[float]
 
     def made(self) -> bytes:
-        """A new row."""
+        """Make a new row."""
         counts = [b"%.7g" % count for count in self.counts]
         columns = [self.source, self.target, b" ".join(b"%.7g" % each for each in self.scores)]
         if self.alignment or counts:
@@ -176,7 +172,7 @@ class _Row:
         return b" ||| ".join(columns)
 
     def changed(self, columns: list[bytes]) -> bytes:
-        """A row that was read, the fields replaced whose values have changed."""
+        """Replace the fields of an old row whose values have changed."""
         for place, text in ((SOURCE, self.source), (TARGET, self.target)):
             if columns[place].strip(BLANKS) != text:
                 columns[place] = _in_place_of(columns[place], text)
@@ -199,7 +195,7 @@ def _same_counts(columns: Sequence[bytes], counts: Sequence[float]) -> bool:
 
 
 def _lengthen(columns: list[bytes], place: int) -> None:
-    """Give a row empty columns up to a place; a carriage return stays at its end."""
+    """Append empty columns to a row up to a place, keeping a carriage return at its end."""
     if len(columns) > place:
         return
     end = b"\r" if columns[-1].endswith(b"\r") else b""
@@ -211,8 +207,8 @@ def _lengthen(columns: list[bytes], place: int) -> None:
 
 
 def _in_place_of(old: bytes, text: bytes) -> bytes:
-    """A column with another text between its blanks; what had none gets one at both ends."""
-    body = old.rstrip(_BEHIND)
+    """Replace the text between the blanks of a column, adding a blank at both ends of an empty one."""
+    body = old.rstrip(_AFTER)
     words = body.lstrip(BLANKS)
     if words:
         return body[: -len(words)] + text + old[len(body) :]
@@ -220,7 +216,7 @@ def _in_place_of(old: bytes, text: bytes) -> bytes:
 
 
 def _tokens(old: Sequence[bytes], numbers: Sequence[float]) -> list[bytes]:
-    """The numbers as texts, each that is the old one as it was written."""
+    """Format numbers, each equal to the old one as it was written."""
     kept = [
         token if to_number(token) == number else b"%.7g" % number
         for token, number in zip(old, numbers, strict=False)
@@ -229,14 +225,14 @@ def _tokens(old: Sequence[bytes], numbers: Sequence[float]) -> list[bytes]:
 
 
 def _with_tokens(column: bytes, tokens: Sequence[bytes]) -> bytes:
-    """A column of numbers with others; untouched where they are the same."""
+    """Replace the numbers of a column, unless they are the same."""
     if score_tokens(column) == list(tokens):
         return column
     return _in_place_of(column, b" ".join(tokens))
 
 
-def _old(line: object, where: str) -> list[bytes]:
-    """The columns of a row that was read."""
+def _old_columns(line: object, where: str) -> list[bytes]:
+    """The columns of a row as it was read."""
     if not isinstance(line, str):
         raise UserError(f"{where}, {LINE}: found {line!r:.60}, expected a row as it was read")
     old = columns_of(line.encode("utf-8", "surrogateescape"))
@@ -257,11 +253,7 @@ def _optional_text(value: object, where: str) -> bytes | None:
 
 
 def _number(value: object, where: str) -> float:
-    """A score.
-
-    Raises:
-        UserError: it is not a finite number.
-    """
+    """Convert a score, refusing anything but a finite number."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -272,11 +264,7 @@ def _number(value: object, where: str) -> float:
 
 
 def _known_counts(values: Sequence[object], where: str) -> list[float]:
-    """The counts of a row, which stand in a table without names: none may follow a missing one.
-
-    Raises:
-        UserError: one does, or is not a finite number.
-    """
+    """The counts of a row, which a table has without names, so none may follow a missing one."""
     n_known = sum(not _is_missing(value) for value in values)
     for name, value in zip(COUNT_NAMES, values[:n_known], strict=False):
         if _is_missing(value):

@@ -31,7 +31,7 @@ class DataBlock:
         names: the feature names, or ("BLEU",).
         values: *Shape:* (n_rows, n_columns).
         line_number: 1-based line of the header.
-        sparse: row, name and value of the sparse features behind the columns.
+        sparse: row, name and value of the sparse features after the columns.
     """
 
     sentence_id: int
@@ -70,7 +70,7 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
         end_number = header_number + len(rows) + 1
         if len(rows) < n_rows or closing.strip() != end:
             found = shown(closing) if closing else "the end of the file"
-            raise InputError(path, end_number, found, f"{end.decode()} behind {n_rows} rows")
+            raise InputError(path, end_number, found, f"{end.decode()} after {n_rows} rows")
         yield DataBlock(sentence_id, names, values, header_number, sparse)
         header_number = end_number + 1
 
@@ -78,7 +78,7 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
 def _rows(
     rows: Sequence[bytes], n_columns: int, path: StrPath, first_number: int
 ) -> tuple[NDArray[np.float64], tuple[SparseNumber, ...]]:
-    """The numbers of rows, read from their lines, *Shape:* (n_rows, n_columns), and the text behind them."""
+    """Parse rows of numbers, *Shape:* (n_rows, n_columns), and the sparse features after them."""
     values = plain_numbers(b"\n".join([*rows, b""]), n_columns)
     if values is not None:
         return values, ()
@@ -91,7 +91,7 @@ def _rows(
 def _cut_sparse(
     rows: Sequence[tuple[int, list[bytes]]], n_columns: int, path: StrPath
 ) -> Iterator[SparseNumber]:
-    """Take the NAME=VALUE behind the columns off the rows: row, name and value of each."""
+    """Remove the NAME=VALUE after the columns from the rows, yielding row, name and value of each."""
     for place, (number, tokens) in enumerate(rows):
         if len(tokens) > n_columns and all(b"=" in token for token in tokens[n_columns:]):
             for token in tokens[n_columns:]:
@@ -111,13 +111,10 @@ def _header(
         or tokens[0] != begin
         or not all(count.isdigit() and len(count) <= MAX_DIGITS for count in counts)
     ):
-        raise InputError(
-            path,
-            line_number,
-            shown(line),
-            f"{begin.decode()} SENTENCE ROWS COLUMNS NAMES",
-            "Only the text form can be read, not the binary one",
-        )
+        found = shown(line)
+        expected = f"{begin.decode()} SENTENCE ROWS COLUMNS NAMES"
+        hint = "Only the text form can be read, not the binary one"
+        raise InputError(path, line_number, found, expected, hint)
     names = tuple(token.decode("utf-8", "surrogateescape") for token in tokens[4:])
     return int(tokens[1]), int(tokens[2]), int(tokens[3]), names
 
@@ -137,7 +134,7 @@ def _numbers(
 
 
 def read_init_opt(path: StrPath) -> tuple[NDArray[np.float64], ...]:
-    """The start point and the two corners of the box for random starts: three arrays.
+    """Read the start point and the two corners of the box for random starts: three arrays.
 
     Raises:
         InputError: there are not three lines of equally many numbers.

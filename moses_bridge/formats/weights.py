@@ -1,7 +1,7 @@
-"""Weights by feature name, and those of sparse values.
+"""Weights by feature name, and weights of sparse values.
 
-A file of weights is JSON: {"LM0": [0.5], "TranslationModel0": [0.2, 0.2, 0.2, 0.2]}. Those of sparse values are
-lines "name value" in the [weight-file] of a moses.ini, or its [weight].
+A file of weights is JSON: {"LM0": [0.5], "TranslationModel0": [0.2, 0.2, 0.2, 0.2]}. Weights of sparse values
+are lines "name value" in the [weight-file] of a moses.ini, or in its [weight].
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WEIGHTS_KEY = "weights"
 
 
 def read_weights(path: StrPath) -> dict[str, tuple[float, ...]]:
-    """Read weights, as such a table or from the entry "weights" of a larger one (a tuning run's).
+    """Read a table of weights, alone in a file or as the entry "weights" of a larger one (a tuning run's).
 
     Raises:
         InputError: the file is not JSON, or a weight is not a finite number or a list of them.
@@ -34,13 +34,13 @@ def read_weights(path: StrPath) -> dict[str, tuple[float, ...]]:
 
 
 def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]]:
-    """Read weights that are used instead of those of an ini.
+    """Read weights replacing those of an ini.
 
-    Those of a tuning run are weights of a whole system: none may be missing. Of a table of weights, standard
-    error says which features keep the weights of the ini.
+    Weights of a tuning run belong to a whole system, so none may be missing. For a table of weights, the
+    features keeping the weights of the ini are named on standard error.
 
     Raises:
-        InputError: as of `read_weights`, or the weights of a run leave out a feature of the ini.
+        InputError: as for `read_weights`, or the weights of a run leave out a feature of the ini.
     """
     table, of_run = _table(path)
     weights = {name: _values(name, value, path) for name, value in table.items()}
@@ -53,7 +53,7 @@ def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]
 
 
 def _table(path: StrPath) -> tuple[dict[str, Any], bool]:
-    """The table of weights in a file, and whether the file is that of a run."""
+    """The table of weights in a file, and whether the file is of a tuning run."""
     content = parse_json(read_bytes(path), path)
     of_run = isinstance(content, dict) and WEIGHTS_KEY in content
     table = content[WEIGHTS_KEY] if of_run else content
@@ -72,7 +72,7 @@ def _values(name: str, value: Any, path: StrPath) -> tuple[float, ...]:
 
 
 def _is_finite(number: Any) -> bool:
-    """Whether a value is a number that a float can be; a whole number of JSON may be larger."""
+    """Whether a value is a number fitting a float; a whole number in JSON may be larger."""
     try:
         return type(number) in (int, float) and math.isfinite(number)
     except OverflowError:
@@ -80,32 +80,28 @@ def _is_finite(number: Any) -> bool:
 
 
 def check_complete(weights: Iterable[str], wanted: Iterable[str], path: StrPath) -> None:
-    """Refuse weights that leave out features: those of the ini would take their place in silence.
+    """Refuse weights leaving out features, which would silently keep the weights of the ini.
 
     Args:
-        weights: names of the features that have weights.
+        weights: names of the features with weights.
         wanted: names of the features of the ini.
-        path: of the weights, for the message of the error.
+        path: path of the weights, for errors.
 
     Raises:
         InputError: a feature has none.
     """
-    found = [*weights]
-    missing = [name for name in wanted if name not in found]
+    known = {*weights}
+    missing = [name for name in wanted if name not in known]
     if missing:
-        raise InputError(
-            path,
-            None,
-            f"no weight of {', '.join(missing)}",
-            "one of each feature of moses.ini",
-            "Add those of the ini if they are meant",
-        )
+        found = f"no weight of {', '.join(missing)}"
+        hint = "Add those of the ini if they are meant"
+        raise InputError(path, None, found, "one of each feature of moses.ini", hint)
 
 
 def sparse_weights(ini: MosesIni) -> dict[str, float]:
-    """The weights of an ini that are of no feature by its name; those of [weight] replace those of the file.
+    """The weights of an ini for names other than features; those in [weight] replace those in the file.
 
-    As in Moses, the file may have more: a name without that of a feature and "_" before it is let pass.
+    As in Moses, other names in the file are ignored unless they begin with the name of a feature and "_".
 
     Raises:
         InputError: there are several files, the file is malformed, or such a name has several weights.
@@ -127,9 +123,9 @@ def sparse_weights(ini: MosesIni) -> dict[str, float]:
 
 
 def read_weight_file(path: Path) -> dict[str, float]:
-    """Read such a file: lines that begin with "#" are comments, and of equal names the last one counts.
+    """Read a file of sparse weights: lines beginning with "#" are comments; of equal names the last one counts.
 
-    As in Moses (FVector::load), the text after the value does not count. An empty line is skipped.
+    As in Moses (FVector::load), the text after the value is ignored. Empty lines are skipped.
 
     Raises:
         InputError: the file cannot be read, or a line has no finite number as its second word.
@@ -148,6 +144,6 @@ def read_weight_file(path: Path) -> dict[str, float]:
 
 
 def write_weight_file(path: Path, weights: Mapping[str, float]) -> None:
-    """Write such a file."""
+    """Write a file of sparse weights."""
     lines = [f"{name} {weight!r}" for name, weight in weights.items()]
     write_lines(path, [line.encode("utf-8", "surrogateescape") for line in lines])

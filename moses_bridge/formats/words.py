@@ -1,4 +1,4 @@
-"""The words of a line as Moses separates them, the numbers among them, and the escapes of its tokenizer."""
+"""The words of a line as separated by Moses, the numbers among them, and the escapes of its tokenizer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
-NOT_IN_NUMBERS = (
-    b"_" + _BLANKS_OF_C_ALONE
-)  # float() takes these, as a separator and as blanks; C does not
+# float() accepts these, as a separator and as blanks; C does not.
+NOT_IN_NUMBERS = b"_" + _BLANKS_OF_C_ALONE
 _ESCAPES = {
     **{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"},
     **{"&#124;": "|", "&#91;": "[", "&#93;": "]"},
@@ -22,20 +21,20 @@ _ESCAPE = re.compile("|".join(_ESCAPES))
 
 
 def split_words(line: bytes) -> list[bytes]:
-    """The text between blanks and tabs (moses/Phrase.cpp:171); any other byte is part of a word."""
-    # bytes.split() is quicker than the rest, but splits at three more bytes, blanks in C.
+    """Split at blanks and tabs (moses/Phrase.cpp:171); any other byte is part of a word."""
+    # bytes.split() is quicker, but splits at three more bytes, blanks in C.
     if len(line.translate(None, _BLANKS_OF_C_ALONE)) == len(line):
         return line.split()
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
 def split_phrases(phrases: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
-    """The words of many phrases, one after another, and how many each has, *Shape:* (n_phrases,)."""
+    """The words of all phrases, one after another, and the number of words of each, *Shape:* (n_phrases,)."""
     text = b" ".join([*phrases, b""])
     if len(text.translate(None, _BLANKS_OF_C_ALONE)) != len(text):
         split = [split_words(phrase) for phrase in phrases]
         return list(itertools.chain.from_iterable(split)), np.array([*map(len, split)], np.int64)
-    # A word begins behind a blank; each phrase has one behind it.
+    # A word begins after a blank; each phrase is followed by one.
     characters = np.frombuffer(b" " + text, np.uint8)
     blank = (characters == 32) | (characters == 9) | (characters == 10)
     n_begun = np.cumsum(np.concatenate([[0], blank[:-1] & ~blank[1:]]))
@@ -49,7 +48,7 @@ def turned_words(line: bytes) -> bytes:
 
 
 def to_number(token: bytes) -> float:
-    """The number written in a text, NaN if it is none (float() takes "1_0" and control characters)."""
+    """Parse a number, NaN if it is malformed (float() accepts "1_0" and control characters)."""
     if len(token.translate(None, NOT_IN_NUMBERS)) < len(token):
         return math.nan
     try:
@@ -59,22 +58,19 @@ def to_number(token: bytes) -> float:
 
 
 def without_escapes(text: str) -> str:
-    """The text as people read it: the Moses tokenizer's `&apos;` is `'`, and so on.
-
-    No escape stands for a blank, so the number of words stays.
-    """
+    """Replace the escapes of the Moses tokenizer, say `&apos;` by `'`; no escape contains a blank."""
     return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)
 
 
 def as_text(words: bytes) -> str:
-    """Bytes as UTF-8; any other byte becomes U+FFFD."""
+    """Decode UTF-8, replacing any other byte by U+FFFD."""
     return words.decode("utf-8", "replace")
 
 
 def readable(words: bytes) -> str:
-    """The same without Moses's escapes, in one line without invisible characters.
+    """Decode words for display, without Moses's escapes, in one line without invisible characters.
 
-    Control characters and those that change the direction of writing become U+FFFD.
+    Control characters and those changing the direction of writing become U+FFFD.
     """
     text = without_escapes(as_text(words))
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -16,10 +16,10 @@ from typing import Protocol
 
 from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.base.machine import keep_freed_memory
+from moses_bridge.builtin.decoder.cached_scorers import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
-from moses_bridge.builtin.decoder.remembered_scorers import Command, News, RememberedScorers
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.formats.ngram_scorer import LostScorer, NeuralLm, NgramScorer, NoScorer
@@ -28,7 +28,7 @@ LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 64  # at least: more lines mean larger batches of the neural model
 MOST_LINES_PER_NEURAL_TASK = 512  # among many lines, those of similar length are searched together
 NEURAL_TASKS_PER_PROCESS = 3  # several, so that no process waits long for the last one
-SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
+PARENT_CHECK_SECONDS = 1.0
 
 
 class BatchTranslator(Protocol):
@@ -37,30 +37,19 @@ class BatchTranslator(Protocol):
     def translate_batch(
         self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
     ) -> list[Translation]:
-        """The best translation and the n-best lines of each line.
-
-        Args:
-            first_id: sentence id of the first line.
-            lines: the lines.
-            nbest: format of the n-best lines; None for none.
-        """
+        """The best translation and n-best lines of each line; first_id is the sentence id of the first."""
         ...
 
 
 @dataclass(frozen=True)
 class NeuralWork:
-    """Neural models among the features.
-
-    Attributes:
-        lms: the models.
-        weights: weight of each model.
-    """
+    """Neural models among the features, and the weight of each."""
 
     lms: tuple[NeuralLm, ...]
     weights: tuple[float, ...]
 
     def start(self, translator: Translator, scorers: Sequence[NgramScorer]) -> NeuralTranslator:
-        """A translator with these models, given their scorers; see `NeuralTranslator`."""
+        """Return a translator using these models, given their scorers."""
         features = [
             NeuralFeature(lm.name, weight, scorer, translator.model.target_words)
             for lm, weight, scorer in zip(self.lms, self.weights, scorers, strict=True)
@@ -84,7 +73,7 @@ class Work:
 
     @property
     def lines_per_task(self) -> int:
-        """Least number of lines translated at a time."""
+        """Smallest number of lines translated at a time."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
     @property
@@ -92,14 +81,14 @@ class Work:
         """The commands of the neural models."""
         return [] if self.neural is None else [lm.command for lm in self.neural.lms]
 
-    def open(self, remembered: RememberedScorers, number: int = 0) -> BatchTranslator:
-        """A translator for this process, with its number among those that translate the text."""
+    def open(self, cached: CachedScorers, number: int = 0) -> BatchTranslator:
+        """Return a translator for this process, number `number` of those translating the text."""
         if self.neural is None:
             return self.translator
         keep_freed_memory()  # each text has tables of n-grams that grow
-        scorers = [remembered.of(command, number) for command in self.commands]
+        scorers = [cached.of(command, number) for command in self.commands]
         if any(scorer.reads_source for scorer in scorers):
-            self._check_links()
+            check_links(self.translator.model.table)
         return self.neural.start(self.translator, scorers)
 
     def compile(self) -> None:
@@ -108,33 +97,25 @@ class Work:
             self.translator.translate_batch(0, [b"a"], self.nbest)
             return
         self._compile_with(self.neural, reads_source=False)
-        with contextlib.suppress(InputError):  # perhaps no model sees the source
-            self._check_links()
+        with contextlib.suppress(InputError):  # without good links, no model may see the source
+            check_links(self.translator.model.table)
             self._compile_with(self.neural, reads_source=True)
 
     def _compile_with(self, neural: NeuralWork, reads_source: bool) -> None:
         scorers = [NoScorer(reads_source) for _ in neural.lms]
         neural.start(self.translator, scorers).translate_batch(0, [b"a"], self.nbest)
 
-    def _check_links(self) -> None:
-        """Check that the tables have word links for a model seeing the source; see `check_links`."""
-        check_links(self.translator.model.table)
-
 
 def translate_lines(
-    work: Work, lines: Sequence[bytes], jobs: int, scorers: RememberedScorers
+    work: Work, lines: Sequence[bytes], jobs: int, scorers: CachedScorers
 ) -> Iterator[Translation]:
     """Yield the translation and the n-best lines of each line, in order.
 
-    Args:
-        work: the translator and its settings.
-        lines: the lines to translate.
-        jobs: number of processes; with 1 this process translates all lines.
-        scorers: scorers of the neural models, kept after the call.
+    With one job, this process translates all lines. The scorers of the neural models are kept after the call.
 
     Raises:
-        UserError: a neural model's command fails, or it sees the source and the table has no good word
-            links; or a process is killed.
+        UserError: the command of a neural model fails, a model sees the source but the table lacks valid
+            word links, or a process is killed.
     """
     size = _task_size(work, len(lines), jobs)
     firsts = range(0, len(lines), size)
@@ -143,13 +124,13 @@ def translate_lines(
     try:
         if n_processes > 1:
             _prepare(work, lines, n_processes, scorers)
-            yield from _translate_side_by_side(work, firsts, batches, n_processes, scorers)
+            yield from _translate_in_parallel(work, firsts, batches, n_processes, scorers)
         else:
             translator = work.open(scorers)
             for first, batch in zip(firsts, batches, strict=True):
                 yield from translator.translate_batch(first, batch, work.nbest)
     except BaseException:
-        scorers.end()  # one may have an unread answer
+        scorers.end()  # a process may have an unread answer
         raise
 
 
@@ -161,11 +142,11 @@ def _task_size(work: Work, n_lines: int, jobs: int) -> int:
     return min(MOST_LINES_PER_NEURAL_TASK, max(work.lines_per_task, share))
 
 
-def _translate_side_by_side(
+def _translate_in_parallel(
     work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], n_processes: int,
-    scorers: RememberedScorers,
+    scorers: CachedScorers,
 ) -> Iterator[Translation]:  # fmt: skip
-    """Translate in processes forked from this one; what they ask of the models is kept here."""
+    """Translate in processes forked from this one, keeping the values they request from the models."""
     context = get_context("fork")
     numbers = context.SimpleQueue()
     for number in range(n_processes):
@@ -174,7 +155,7 @@ def _translate_side_by_side(
     try:
         with ProcessPoolExecutor(n_processes, context, _share, shared) as pool:
             for translations, news in pool.map(_translate_shared, firsts, batches):
-                scorers.put_aside(news)
+                scorers.queue(news)
                 yield from translations
     except LostScorer as lost:
         raise scorers.failure(lost) from lost
@@ -184,12 +165,10 @@ def _translate_side_by_side(
         ) from error
 
 
-def _prepare(
-    work: Work, lines: Sequence[bytes], n_processes: int, scorers: RememberedScorers
-) -> None:
-    """Do common work once, before the processes start: choose the phrase pairs, compile the search.
+def _prepare(work: Work, lines: Sequence[bytes], n_processes: int, scorers: CachedScorers) -> None:
+    """Choose the phrase pairs and compile the search once, before the processes start.
 
-    With neural models, the choice depends on whether they see the source, and is left to each process.
+    With neural models each process chooses for itself, since the choice depends on what they see.
     """
     if work.neural is None:
         for line in lines:
@@ -200,28 +179,28 @@ def _prepare(
     work.compile()
 
 
-_shared: list[tuple[Work, RememberedScorers, int]] = []
+_shared: list[tuple[Work, CachedScorers, int]] = []
 _opened: list[BatchTranslator] = []
 
 
-def _share(work: Work, scorers: RememberedScorers, numbers: SimpleQueue[int], parent: int) -> None:
+def _share(work: Work, scorers: CachedScorers, numbers: SimpleQueue[int], parent: int) -> None:
     _shared[:] = [(work, scorers, numbers.get())]
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone; a killed parent cannot do it."""
+def _exit_with_parent(parent: int) -> None:
+    """End this process once its parent is gone: a killed parent cannot do it."""
     while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(PARENT_CHECK_SECONDS)
     os._exit(1)
 
 
 def _translate_shared(
     first_id: int, lines: Sequence[bytes]
-) -> tuple[list[Translation], dict[Command, News]]:
-    """Translate in a process of the pool; what the neural models were asked for goes with the translations."""
+) -> tuple[list[Translation], dict[Command, NewValues]]:
+    """Translate in a process of the pool; return the values newly requested from the models as well."""
     ((work, scorers, number),) = _shared
     if not _opened:
         _opened.append(work.open(scorers, number))
     translations = _opened[0].translate_batch(first_id, lines, work.nbest)
-    return translations, scorers.take_news()
+    return translations, scorers.take_queued()

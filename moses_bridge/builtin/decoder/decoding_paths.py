@@ -1,13 +1,13 @@
-"""The decoding paths of a moses.ini: phrase tables whose translations are alternatives to each other.
+"""The decoding paths of a moses.ini: phrase tables offering alternative translations.
 
 [mapping] has a line "0 T 1" for each path: its number, T for a phrase table, and the number of the table among
-those of [feature] (StaticData::LoadDecodeGraphsOld of Moses), in which a group of tables counts as one more.
+those of [feature] (StaticData::LoadDecodeGraphsOld of Moses); a group of tables counts as one more.
 [decoding-graph-backoff] has a number for each path. With any other than 0, Moses uses the path's table only for
-single words that are unknown otherwise: it looks up no phrases of more words than the number
+otherwise unknown single words: it looks up no phrases with more words than the number
 (PhraseDictionary::SatisfyBackoff), and takes no translations of others
 (TranslationOptionCollection::CreateTranslationOptions) unless a single word has none.
 
-On a path of several tables each translation has the scores of all tables of a PhraseDictionaryGroup, or the
+On a path of several tables, each translation has the scores of all tables of a PhraseDictionaryGroup, or the
 mixed scores of those of a PhraseDictionaryMultiModel, as in the two files of moses/TranslationModel.
 """
 
@@ -50,14 +50,14 @@ class TableGroup:
     """The tables of a group.
 
     Attributes:
-        members: its tables; the scores of a translation are those of each in turn, then the counts.
+        members: its tables; a translation has the scores of each in turn, then the counts.
         restrict: whether only translations of the first table are used.
-        average: whether the scores of a table without the translation are the means of the others'.
+        average: whether a table lacking the translation gets the mean scores of the others.
         phrase_counts: whether there is a score for each table, 1 if it has the translation.
-        word_counts: the same with the number of target words in the place of 1.
-        set_counts: whether there is a score for each set of tables, 1 if these have the translation.
-        defaults: scores of a translation that no table has.
-        shares: of a mixture, for each score in turn the share of each table; they sum to 1.
+        word_counts: the same with the number of target words instead of 1.
+        set_counts: whether there is a score for each set of tables, 1 for the set with the translation.
+        defaults: scores of a translation missing in all tables.
+        shares: of a mixture, the share of each table for each score in turn, summing to 1; empty otherwise.
     """
 
     members: tuple[Feature, ...]
@@ -85,10 +85,10 @@ class TableGroup:
 
 
 def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
-    """The tables and settings of a group or mixture.
+    """Read the tables and settings of a group or mixture.
 
     Raises:
-        InputError: an argument is unknown or has a value that Moses or the built-in decoder does not take.
+        InputError: an argument is unknown, or has a value not accepted by Moses or this decoder.
     """
     if feature.kind == MIXTURE_KIND:
         return _mixture(ini, feature)
@@ -105,7 +105,7 @@ def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
         set_counts=on["model-bitmap-counts"],
     )
     if group.average and len({member.n_scores for member in group.members}) > 1:
-        found = "default-average-others beside tables of different numbers of scores"
+        found = "default-average-others with tables of different numbers of scores"
         raise _fault(ini, feature, found, "tables with equally many")
     if feature.n_scores != group.n_scores:
         found = f"num-features={feature.n_scores}"
@@ -189,7 +189,7 @@ class DecodingPath:
     Attributes:
         feature: the feature with its scores.
         for_unknown: whether its translations are used only for single words without a translation on any
-            path that is not so, or on an earlier one that is.
+            other kind of path or on an earlier path of this kind.
         group: the group, None for a single table.
     """
 
@@ -204,12 +204,11 @@ class DecodingPath:
 
 
 def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
-    """The paths of an ini, in their order.
+    """Read the paths of an ini, in order.
 
     Raises:
-        ConfigError: there is no phrase table, a path has more or something else than one, or a table is on no
-            path.
-        InputError: a group has an argument not supported by this decoder; see `table_group`.
+        ConfigError: there is no phrase table, a path is not one table or group, or a table is on no path.
+        InputError: a group has an unsupported argument; see `table_group`.
     """
     tables = [each for each in ini.features if each.kind in (TABLE_KIND, *OF_TABLES)]
     if not ini.of_kind(TABLE_KIND):

@@ -1,7 +1,7 @@
-"""The features of a moses.ini in the built-in decoder: kinds, arguments, and the position of their values.
+"""The features of a moses.ini in the decoder: kinds, arguments, and the position of their values.
 
-It refuses what would change scores in a way that is not built in, as default-scores of LexicalReordering does
-or sparse of Distortion, and arguments that Moses does not know (FeatureFunction::SetParameter).
+Unsupported arguments that would change scores are refused, such as default-scores of LexicalReordering or
+sparse of Distortion, and so are arguments unknown to Moses (FeatureFunction::SetParameter).
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class FeatureSlice:
         name: name of the feature.
         first: index of its first value.
         size: number of its values.
-        listed: whether n-best lists have it; as in Moses, untuneable features and those without scores are
-            left out.
+        listed: whether n-best lists have it; Moses leaves out untuneable features and those without scores.
     """
 
     name: str
@@ -84,12 +83,9 @@ class FeatureSlice:
 def feature_slices(
     ini: MosesIni, tables: Sequence[Feature], n_sparse_sums: int
 ) -> tuple[FeatureSlice, ...]:
-    """The features of an ini in the order of Moses's n-best lists: stateful, then stateless.
+    """Arrange the features of an ini in the order of Moses's n-best lists: stateful, then stateless.
 
-    Args:
-        ini: the ini.
-        tables: its phrase tables in the order of `feature_slots`.
-        n_sparse_sums: 1 with sparse features, else 0; they have no place of their own.
+    `tables` are in the order of `feature_slots`; n_sparse_sums is 1 with sparse features, else 0.
     """
     first_slots = _first_slots(ini, tables, n_sparse_sums)
     ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
@@ -121,15 +117,15 @@ def _size(feature: Feature) -> int:
 
 
 def is_listed(feature: Feature) -> bool:
-    """Whether n-best lists have its values: as in Moses, what cannot be tuned is left out."""
+    """Whether n-best lists have its values: as in Moses, untuneable features are left out."""
     default = "false" if feature.kind == "UnknownWordPenalty" else "true"
     return feature.arguments.get("tuneable", default) == "true"
 
 
 def _n_scores(ini: MosesIni, feature: Feature) -> int:
-    """How many scores a feature has that is not of OF_MANY_SCORES.
+    """The supported number of scores of a feature that is not of OF_MANY_SCORES.
 
-    The first language model may count words that it does not know as its second score (oov-feature).
+    The second score of the first language model may count the words unknown to it (oov-feature).
     """
     if feature.kind in SPARSE_KINDS:
         return 0
@@ -138,21 +134,21 @@ def _n_scores(ini: MosesIni, feature: Feature) -> int:
 
 
 def _hint(ini: MosesIni, feature: Feature) -> str:
-    """What to do about a kind of feature that is not built in; "" if nothing is known."""
+    """Advice on an unsupported kind of feature; "" if there is none."""
     if feature.kind not in BINARY_TABLES:
         return HINTS.get(feature.kind, "")
-    # Binary tables have names of their own behind the path, so their text is often beside them.
+    # The names of binary tables append a suffix to the path, so their text is often next to them.
     text = ini.file(feature.arguments.get("path", "").removesuffix(".minphr"))
     path = text if text.is_file() else "the text table that it was made from"
     return f". It reads text tables: write {TABLE_KIND} there, with path={path}"
 
 
 def check_features(ini: MosesIni) -> None:
-    """Refuse features that the built-in decoder does not have.
+    """Refuse unsupported features.
 
     Raises:
-        ConfigError: a feature is of an unknown kind, there are two of a kind that may be there once, a
-            feature has another number of scores than its kind, or a factor is not 0.
+        ConfigError: a feature is of an unknown kind, there are two of a kind allowed once, a feature has an
+            unexpected number of scores, or a factor is not 0.
     """
     for feature in ini.features:
         if feature.kind not in KINDS:
@@ -181,12 +177,12 @@ def check_features(ini: MosesIni) -> None:
 
 
 def check_arguments(ini: MosesIni) -> None:
-    """Refuse arguments that change scores in a way that is not built in, and those that Moses does not know.
+    """Refuse unsupported arguments that change scores, and arguments unknown to Moses.
 
-    Groups of tables have checks of their own (`table_groups`).
+    Groups of tables have their own checks (`table_group`).
 
     Raises:
-        InputError: a feature has such an argument; the message names the nearest one that it may have.
+        InputError: a feature has such an argument; the message names the nearest known one.
     """
     for feature in ini.features:
         known = (*OF_ALL, *OF_KINDS.get(feature.kind, ()), *known_arguments(feature))

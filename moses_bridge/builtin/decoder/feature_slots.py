@@ -1,9 +1,9 @@
 """The order of features and weights in the decoder's vectors.
 
-It may differ from that of the ini; `feature_slices` gives the position of each feature of an ini. Behind those
-of fixed sizes come the scores of the decoding paths' phrase tables and groups of tables, those of the tables in
-groups, whose values are 0, the weighted sum of all sparse values if there are any, and then all language
-models but the first one.
+It may differ from the order of the ini; `feature_slices` gives the position of each feature of an ini. The
+features of fixed size are followed by the scores of the decoding paths' phrase tables and groups of tables,
+those of the tables in groups, whose values are 0, the weighted sum of all sparse values if there are any, and
+all language models but the first.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ REORDERING = 0
 N_REORDERING = 6
 DISTORTION = 6
 LANGUAGE_MODEL = 7
-UNKNOWN_TO_MODEL = (
-    8  # words that the first language model does not know; its second score (oov-feature)
-)
+UNKNOWN_TO_MODEL = 8  # words unknown to the first language model: its second score (oov-feature)
 WORD_PENALTY = 9
 PHRASE_PENALTY = 10
 UNKNOWN_WORD = 11
@@ -27,11 +25,5 @@ Vector = NDArray[np.float64]
 
 
 def n_features(n_table_scores: int, n_sparse_sums: int, n_further_models: int) -> int:
-    """Length of a vector of features or weights.
-
-    Args:
-        n_table_scores: number of scores of all phrase tables and groups.
-        n_sparse_sums: 1 with sparse features, else 0.
-        n_further_models: number of language models except the first one.
-    """
+    """Length of a vector of features or weights; n_sparse_sums is 1 with sparse features, else 0."""
     return PHRASE_TABLE + n_table_scores + n_sparse_sums + n_further_models

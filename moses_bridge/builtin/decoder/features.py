@@ -33,10 +33,10 @@ from moses_bridge.compiled.kept_code import compiled
 
 @compiled
 def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedModel) -> Any:
-    """The feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
+    """Compute the feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
 
     Args:
-        rows: (n_phrases,) row of the phrase tables of each phrase, in target order; -1 for an unknown word,
+        rows: (n_phrases,) row of each phrase in the phrase tables, in target order; -1 for an unknown word,
             less for a given translation, whose scores are left out (`given_phrases`).
         starts: (n_phrases,) first source word of each phrase.
         ends: (n_phrases,) end of its source words, exclusive.

@@ -1,7 +1,4 @@
-"""Derivations of given translations: the best one of a text (forced decoding), and those of an n-best list.
-
-An entry of a list has its derivation in the segmentation that Moses prints.
-"""
+"""Derivations of given translations: the best one (forced decoding), or the segmentation in an n-best list."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.formats.words import split_words
 
-STACK_SIZE = 1000  # far more than the search keeps: a given target has few derivations
+STACK_SIZE = 1000  # far more than the usual search keeps: a given target has few derivations
 Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers of target words
 
 
@@ -48,9 +45,9 @@ class _Step(NamedTuple):
     """A partial derivation.
 
     Attributes:
-        score: weighted score without the language model's, since the target determines that.
+        score: weighted score without the language model's, which depends on the target alone.
         option: the last option, -1 for none.
-        previous: the derivation it extends.
+        previous: the derivation extended by it.
     """
 
     score: float
@@ -59,7 +56,7 @@ class _Step(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The state of a partial derivation: the rest of the derivation depends on nothing else.
+    """The state of a partial derivation, which determines the possible continuations.
 
     Attributes:
         covered: a bit for each source word.
@@ -78,8 +75,8 @@ class _State(NamedTuple):
 class ForcedTranslator(Translator):
     """Finds the best derivation of a given translation of each sentence.
 
-    It searches all derivations within the distortion limit, except those below the best STACK_SIZE with
-    equally many covered words.
+    It searches all derivations within the distortion limit, keeping the best STACK_SIZE of those with equally
+    many covered words.
 
     Args:
         model: tables; with table limit 0 all rows are options.
@@ -97,7 +94,7 @@ class ForcedTranslator(Translator):
         self._targets = targets
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
-        """The target and its line of the n-best list; both empty if it cannot be produced."""
+        """The target and its n-best line; both empty if it cannot be produced."""
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
@@ -128,7 +125,7 @@ class ForcedTranslator(Translator):
         self, state: _State, step: _Step, option: int, options: Options,
         stacks: list[dict[_State, _Step]],
     ) -> None:  # fmt: skip
-        """Add the derivation with one more option, if its span is free and within the distortion limit."""
+        """Add the derivation with one more option if its span is free and within the distortion limit."""
         start, end = int(options.starts[option]), int(options.ends[option])
         span = (1 << end) - (1 << start)
         limit = self.limits.distortion_limit
@@ -163,7 +160,7 @@ class ForcedTranslator(Translator):
 def target_numbers(
     model: Model, sentence: SentenceOptions, words: Sequence[bytes]
 ) -> tuple[int, ...] | None:
-    """The words as numbers of the sentence's options; None if no option can have one of them."""
+    """The words as numbers of the sentence's options; None if one occurs in no option."""
     new = {name: number for number, name in sentence.names.items()}
     numbers = [model.target_ids.get(word, new.get(word, -1)) for word in words]
     return None if -1 in numbers else tuple(numbers)
@@ -178,13 +175,7 @@ def option_words(options: Options, option: int) -> tuple[int, ...]:
 def paths_of(
     derivations: Sequence[list[int]], sentence: SentenceOptions, weighted: WeightedModel
 ) -> Paths:
-    """Convert derivations to paths with features and totals.
-
-    Args:
-        derivations: options in target order, for each derivation.
-        sentence: the sentence with its options.
-        weighted: tables and weights.
-    """
+    """Convert derivations, each a list of options in target order, to paths with features and totals."""
     options = sentence.options
     paths = [np.array(derivation, np.int32) for derivation in derivations]
     features = np.array([_features(path, options, weighted) for path in paths])
@@ -206,7 +197,7 @@ def _features(
 
 
 def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
-    """For each place in the target, its end included, the options with the target words there.
+    """The options whose target words match at each place of the target, its end included.
 
     An option is left out if the rest of the target after it cannot be produced.
     """
@@ -227,7 +218,7 @@ def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
 
 
 def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
-    """Best score of each span, and of the end of the sentence, from usable options only."""
+    """The best score of each span and of the end of the sentence, from usable options only."""
     costs = no_costs(options.n_words)
     for option in usable:
         start, end = int(options.starts[option]), int(options.ends[option])
@@ -238,7 +229,7 @@ def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
 
 
 def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
-    """The derivations of a stack to extend, best first, without those that cannot be finished."""
+    """The best derivations of a stack that can be finished, best first."""
     future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
@@ -252,7 +243,7 @@ def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, 
 
 
 def _future_cost(covered: int, costs: FutureCosts) -> float:
-    """Sum of the future costs of the uncovered spans."""
+    """Sum the future costs of the uncovered spans."""
     total, start = 0.0, 0
     for position in range(covered.bit_length()):
         if covered >> position & 1:
@@ -272,16 +263,15 @@ def _options_of(step: _Step) -> list[int]:
 def rescored_lines(
     translator: Translator, sources: Sequence[bytes], nbest: StrPath
 ) -> Iterator[bytes]:
-    """Yield the lines of an n-best list with the feature values and totals of a model, in their order.
+    """Yield the lines of an n-best list with the feature values and totals of a model, in order.
 
     Args:
         translator: translator of the model, with table limit 0, so that all rows are options.
         sources: the sentences, id 0 first.
-        nbest: a list with segmentation; among further fields only the word links are kept.
+        nbest: a list with segmentation; of the optional fields only the word links are kept.
 
     Raises:
-        InputError: an entry has no sentence or no valid segmentation, or one of its phrase pairs is not in
-            the table.
+        InputError: an entry has no sentence or no valid segmentation, or a phrase pair is not in the table.
     """
     for sentence_id, group in groupby(read_nbest(nbest), key=lambda entry: entry.sentence_id):
         entries = list(group)

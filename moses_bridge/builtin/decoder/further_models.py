@@ -1,8 +1,8 @@
-"""All language models but the first one, side by side, in the form for compiled code.
+"""All language models but the first, side by side, in the form for compiled code.
 
 The search has code of its own for the first model, so that a single one costs nothing more. The contexts of the
-further models are kept in one row: each has a fixed number of places, filled with NO_WORD behind its last word,
-so two rows can be compared without knowing the models.
+further models are kept in one row, with a fixed number of places for each, filled up with NO_WORD. So two rows
+can be compared without knowing the models.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class FurtherModels(NamedTuple):
 
     Attributes:
         entries, values, bits: see `LmTables`; those of the models are concatenated.
-        nodes: (n_models + 1,) int64, where the nodes of each model start.
+        nodes: (n_models + 1,) int64, the first node of each model.
         n_words, masks: (n_models,) int64, see `LmTables`.
         has_codes: (n_models,) bool, see `LmTables`.
         numbers: (n_models, n_target_words) int32, each model's number of each target word.
         unk_ids, bos_ids, eos_ids: (n_models,) int32, numbers of <unk>, <s> and </s>.
-        places: (n_models + 1,) int64, where the words of each model start in a row of contexts.
+        places: (n_models + 1,) int64, the first place of each model in a row of contexts.
     """
 
     entries: NDArray[np.int64]
@@ -54,12 +54,7 @@ class FurtherModels(NamedTuple):
 
 
 def join_models(models: Sequence[LmIndex], target_words: Sequence[bytes]) -> FurtherModels:
-    """Put language models side by side.
-
-    Args:
-        models: the models.
-        target_words: all words that they can be asked for, by number; others are unknown words.
-    """
+    """Put language models side by side; target words beyond `target_words` are unknown to them."""
     tables = [model.tables for model in models]
     entries = _concatenated([table.entries for table in tables])
     numbers = np.empty((len(models), len(target_words)), np.int32)
@@ -83,13 +78,13 @@ def join_models(models: Sequence[LmIndex], target_words: Sequence[bytes]) -> Fur
 
 
 def _concatenated(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The parts one behind the other; a single large one is not copied."""
+    """Concatenate arrays without copying a single large one."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 @inner
 def start_contexts(further: FurtherModels, out: Any) -> None:
-    """Fill a row with the contexts at the start of a sentence."""
+    """Fill a row with the contexts of the start of a sentence."""
     no_contexts(out)
     for model in range(len(further.masks)):
         out[further.places[model]] = further.bos_ids[model]
@@ -97,16 +92,16 @@ def start_contexts(further: FurtherModels, out: Any) -> None:
 
 @inner
 def no_contexts(out: Any) -> None:
-    """Fill a row with empty contexts, those of a phrase alone."""
+    """Fill a row with empty contexts, as for a phrase alone."""
     for i in range(len(out)):
         out[i] = NO_WORD
 
 
 @inner
 def word_log10(model: int, word: int, further: FurtherModels, contexts: Any) -> float:
-    """Log10 probability of a target word, or END, after a row's context, which moves on.
+    """Log10 probability of a target word, or END, after a row's context, which is moved on by the word.
 
-    A model of order 1 has a place for a context but no use for it.
+    A model of order 1 has a place for a context but does not use it.
     """
     first, last = further.places[model], further.places[model + 1]
     n_context = 0
@@ -138,16 +133,9 @@ def phrase_score(
     words: Any, first: int, last: int, is_last: bool, further: FurtherModels, weights: Any,
     contexts: Any,
 ) -> float:  # fmt: skip
-    """Weighted scores of all models for words[first:last], then END if it is the last phrase.
+    """Weighted scores of all models for words[first:last], followed by END if `is_last`.
 
-    Args:
-        words: target words.
-        first: where the phrase starts.
-        last: where it ends, exclusive.
-        is_last: whether the end of the sentence follows.
-        further: the models.
-        weights: the weight vector; those of the models are its last ones.
-        contexts: the row of contexts before the phrase, and afterwards behind it.
+    The models have the last weights. The row of contexts is moved on from before to after the phrase.
     """
     n_models = len(further.masks)
     total = 0.0

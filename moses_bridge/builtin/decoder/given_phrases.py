@@ -1,4 +1,4 @@
-"""Translation options of a sentence whose text gives some translations itself ([xml-input] of moses.ini)."""
+"""Translation options of a sentence with translations given in its text ([xml-input] of moses.ini)."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def options_with_given(
     source: NDArray[np.int32], copies: NDArray[np.int32], max_words: int, weighted: WeightedModel,
     given: Sequence[Given], given_words: Sequence[Words], xml_input: str,
 ) -> Options:  # fmt: skip
-    """The options of a sentence: those of the table that [xml-input] allows, and the given ones.
+    """Make the options of a sentence: those of the table allowed by [xml-input], and the given ones.
 
     As in Moses, a given translation has the logarithm of its probability as scores of the table, in equal
-    parts. It has no reordering scores; Moses takes them from its table if the pair is there.
+    parts. It has no reordering scores; Moses takes them from its table if it has the pair.
 
     Args:
         source: see `make_options`.
         copies: see `make_options`.
         max_words: see `make_options`.
         weighted: tables and weights.
-        given: the given translations, none of them of more than max_words words.
-        given_words: their words as target words.
-        xml_input: which options of the table stay: "inclusive" all, "exclusive" those of words without a given
-            translation, "constraint" those that contain the given one.
+        given: the given translations, each of at most max_words source words.
+        given_words: the target words of each.
+        xml_input: the options of the table to keep: "inclusive" all, "exclusive" those of words without a
+            given translation, "constraint" those containing the given one.
     """
     known = make_options(source, copies, max_words, weighted)
     unknown = make_options(np.full(len(source), -1, np.int32), copies, max_words, weighted)
@@ -54,7 +54,8 @@ def options_with_given(
         np.array([word for words in given_words for word in words], np.int32),
         np.array([each.log_prob for each in given]), len(source), max_words, weighted,
     )  # fmt: skip
-    kept = [i for i in _rows_of(known) if _stays(known, i, given, given_words, xml_input)]
+    from_table = np.flatnonzero(known.rows >= 0).tolist()
+    kept = [i for i in from_table if _is_kept(known, i, given, given_words, xml_input)]
     parts = [(known, kept), (added, list(range(len(given))))]
     single = {
         int(part.starts[i]) for part, chosen in parts for i in chosen if part.ends[i] - part.starts[i] == 1
@@ -68,14 +69,7 @@ def options_with_given(
 def add_given_scores(
     paths: Paths, options: Options, given: Sequence[Given], weights: NDArray[np.float64]
 ) -> Paths:
-    """The paths with the table's scores of given translations, which their features leave out.
-
-    Args:
-        paths: paths of a sentence.
-        options: its options.
-        given: the given translations.
-        weights: the weight vector.
-    """
+    """Add the table's scores of given translations to the features of paths, which leave them out."""
     features = paths.features.copy()
     n_scores = features.shape[1] - PHRASE_TABLE
     for i in range(len(features)):
@@ -86,22 +80,17 @@ def add_given_scores(
     return paths._replace(features=features, totals=features @ weights)
 
 
-def _rows_of(options: Options) -> list[int]:
-    """The options from the table."""
-    return np.flatnonzero(options.rows >= 0).tolist()
-
-
-def _stays(
+def _is_kept(
     options: Options, option: int, given: Sequence[Given], given_words: Sequence[Words], xml_input: str
 ) -> bool:  # fmt: skip
-    """Whether an option of the table stays beside the given translations."""
+    """Whether an option of the table is kept next to the given translations."""
     start, end = int(options.starts[option]), int(options.ends[option])
     overlapping = [i for i, each in enumerate(given) if each.start < end and start < each.end]
     if xml_input == "inclusive" or not overlapping:
         return True
     if xml_input == "exclusive":
         return False
-    first = given[overlapping[0]]  # Moses looks at no other one behind it
+    first = given[overlapping[0]]  # Moses ignores any later one
     if not start <= first.start <= first.end <= end:
         return False
     words = options.words[options.word_starts[option] : options.word_starts[option + 1]].tolist()
@@ -114,7 +103,7 @@ def _given_options(
     spans: Any, word_starts: Any, words: Any, log_probs: Any, n_words: int, max_words: int,
     model: WeightedModel,
 ) -> Options:  # fmt: skip
-    """The given translations as options; without places of spans."""
+    """Make options of the given translations, without `span_starts`."""
     weights, span_starts = model.weights, np.zeros(0, np.int32)
     options: Options = empty_options(n_words, max_words, span_starts, len(spans), len(words))
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
@@ -136,7 +125,7 @@ def _given_options(
 
 
 def _joined(parts: Sequence[tuple[Options, list[int]]], n_words: int, max_words: int) -> Options:
-    """Chosen options of several sets in one, ordered by span; their future costs are not filled."""
+    """Join chosen options of several sets, ordered by span; their future costs are not filled."""
     chosen = [(part, i) for part, indices in parts for i in indices]
     spans = np.array([_span(part, i, max_words) for part, i in chosen])
     chosen = [chosen[i] for i in np.argsort(spans, kind="stable")]
@@ -174,6 +163,6 @@ def _joined(parts: Sequence[tuple[Options, list[int]]], n_words: int, max_words:
 
 
 def _span(options: Options, option: int, max_words: int) -> int:
-    """The number of the span of an option; see `Options.span_starts`."""
+    """The number of an option's span; see `Options.span_starts`."""
     start = int(options.starts[option])
     return start * max_words + int(options.ends[option]) - start - 1

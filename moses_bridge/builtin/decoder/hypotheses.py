@@ -30,12 +30,12 @@ class Hypotheses(NamedTuple):
         previous, options: int32, the extended hypothesis and the option; -1 for the empty hypothesis.
         starts, ends: int32, source words of the last phrase: starts..ends-1 (-1, 0 for the empty one).
         scores: weighted score; estimates: the same plus the future cost.
-        lm_scores: the first language model's part of what the last phrase adds to the score.
+        lm_scores: the first language model's score of the last phrase.
         coverages: int32, number of the coverage within the stack.
         windows, gaps: uint64 and int32, the coverage; see `Groups`.
         contexts: (n, order - 1) int32, contexts of the first language model, most recent word first.
         context_sizes: int32, number of words used from them.
-        further_contexts: (n, width) int32, contexts of the further ones; see `FurtherModels`.
+        further_contexts: (n, width) int32, contexts of the further models; see `FurtherModels`.
         arcs: int32, the first hypothesis recombined into this one, or -1.
         next_arcs: int32, the next hypothesis recombined into the same one, or -1.
     """
@@ -80,12 +80,8 @@ def make_hypotheses(
 ) -> Hypotheses:
     """Empty arrays for the searches of n_sentences sentences with at most n_words words in total.
 
-    Args:
-        n_words: number of source words of all sentences.
-        pop_limit: see `search.Limits`.
-        order: order of the first language model.
-        further_width: width of the contexts of the further ones.
-        n_sentences: number of sentences.
+    For pop_limit see `search.Limits`; `order` is that of the first language model, further_width the width of
+    the contexts of the further ones.
     """
     n = n_words * pop_limit + n_sentences
     return Hypotheses(
@@ -109,14 +105,7 @@ def make_hypotheses(
 
 
 def make_groups(n_words: int, stack_size: int, pop_limit: int, n_sentences: int = 1) -> Groups:
-    """Empty arrays for the searches of n_sentences sentences with at most n_words words in total.
-
-    Args:
-        n_words: number of source words of all sentences.
-        stack_size: see `search.Limits`.
-        pop_limit: see `search.Limits`.
-        n_sentences: number of sentences.
-    """
+    """Empty arrays for the same searches as in `make_hypotheses`; for stack_size see `search.Limits`."""
     n = n_words * stack_size + n_sentences * (pop_limit + 1)
     return Groups(
         stack_starts=np.zeros(n_words + 2 * n_sentences, np.int32),
@@ -144,7 +133,7 @@ def add_hypothesis(
 
 @inlined
 def _code(hyps: Hypotheses, hyp: int) -> Any:
-    """A hash of everything compared by `same_future` except the reordering scores."""
+    """Hash everything compared by `same_future` except the reordering scores."""
     code = hash_number(hyps.coverages[hyp])
     code = hash_next(code, (hyps.starts[hyp] << 16) ^ hyps.ends[hyp])
     for i in range(hyps.context_sizes[hyp]):
@@ -191,8 +180,8 @@ def close_stack(
         first: the stack's first hypothesis; its last one is the last of `hyps`.
         stack_size: number of hypotheses to keep; the last stack keeps all.
         options: options of the sentence.
-        hyps: hypotheses; one recombined into a better one becomes its arc.
-        groups: the groups; those of the stack are added.
+        hyps: hypotheses; those recombined into better ones become their arcs.
+        groups: the groups, to which those of the stack are added.
     """
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))
@@ -227,10 +216,7 @@ def close_stack(
 
 @inner_maker
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
-    """The best hypothesis of each set to recombine, among those from `first` on.
-
-    They are in the order of the first members of the sets.
-    """
+    """The best hypothesis of each recombined set from `first` on, in the order of the sets' first members."""
     n_hyps = hyps.size[0] - first
     slots = np.full(compiled_n_slots(n_hyps), FREE, np.int32)
     winners = np.empty(n_hyps, np.int32)
@@ -250,7 +236,7 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
 
 @inlined
 def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
-    """Recombine two hypotheses: the worse becomes an arc of the better one, and the better is returned."""
+    """Make the worse of two hypotheses an arc of the better one, and return the better one."""
     if hyps.estimates[hyp] > hyps.estimates[winner]:
         winner, hyp = hyp, winner
         hyps.arcs[winner] = hyps.arcs[hyp]

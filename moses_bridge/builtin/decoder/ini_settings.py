@@ -1,7 +1,7 @@
-"""Sections of a moses.ini in the built-in decoder: honoured, let pass as they change nothing, or refused.
+"""Sections of a moses.ini in the decoder: honoured, ignored since they change nothing, or refused.
 
 The sections are those of moses/Parameter.cpp:40-330, the defaults those of moses/parameters/ and
-moses/TypeDef.h. An unknown section is refused too: Moses ignores it, but it may be misspelt.
+moses/TypeDef.h. Unknown sections are refused too: Moses ignores them, but they may be misspelt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import MosesIni, first_line, limit_of, with_sections
 from moses_bridge.formats.words import to_number
 
-# Used where they are needed: the model, its limits, and `IniValues`.
+# Read by the model, its limits, and `IniValues`.
 HONOURED = frozenset(
     (
         *("feature", "weight", "distortion-limit", "max-phrase-length"),
@@ -52,7 +52,7 @@ IDLE = frozenset(
         *("default-non-term-for-empty-range-only", "s2t-parsing-algorithm"),
     )
 )
-# They bound the stack search (search-algorithm 0) alone; Moses's cube pruning does not look at them either.
+# These bound the stack search (search-algorithm 0) alone; Moses's cube pruning ignores them too.
 OF_STACK_SEARCH = frozenset(("early-discarding-threshold", "stack-diversity", "disable-discarding"))
 # Allowed only with the values given here; the first is Moses's default.
 ONLY_AS = {
@@ -80,7 +80,7 @@ ONLY_OFF = frozenset(
         *("report-segmentation", "report-segmentation-enriched"),
     )
 )
-# What Moses would do with them is not built in.
+# These would change translations in an unsupported way.
 REFUSED = frozenset(
     (
         *("alternate-weight-setting", "feature-add", "feature-name-overwrite", "feature-overwrite"),
@@ -88,7 +88,7 @@ REFUSED = frozenset(
         "weight-overwrite",
     )
 )
-# Names that Moses's command line alone has; in an ini Moses ignores them.
+# Names known to Moses's command line alone; in an ini Moses ignores them.
 SHORT = {
     "v": "verbose",
     "f": "config",
@@ -115,7 +115,7 @@ def check_settings(ini: MosesIni) -> None:
     """Refuse unsupported settings that would change the translations.
 
     Raises:
-        ConfigError: a section is unknown, or has a value not supported by the built-in decoder.
+        ConfigError: a section is unknown or has an unsupported value.
     """
     for section, found in _sections(ini).items():
         if section in HONOURED | WITHOUT_EFFECT or SHORT.get(section) in WITHOUT_EFFECT:
@@ -126,7 +126,7 @@ def check_settings(ini: MosesIni) -> None:
             raise ConfigError(f"{ini.path}: the built-in decoder has no [{section}]; remove it")
         elif section not in ONLY_OFF:
             raise ConfigError(
-                f"{ini.path}: the built-in decoder does not know [{section}]{_meant(section)}"
+                f"{ini.path}: the built-in decoder does not know [{section}]{_suggestion(section)}"
             )
         elif [text.lower() for text in found] not in [[word] for word in OFF]:
             raise ConfigError(
@@ -134,8 +134,8 @@ def check_settings(ini: MosesIni) -> None:
             )
 
 
-def _meant(section: str) -> str:
-    """A question after the section most like an unknown one, empty if none is."""
+def _suggestion(section: str) -> str:
+    """A question naming the section most like an unknown one; empty if none is."""
     near = difflib.get_close_matches(section, sorted(KNOWN), 1)
     meant = SHORT.get(section) or (near[0] if near else "")
     return f"; did you mean [{meant}]?" if meant else ""
@@ -169,18 +169,18 @@ def _is_same(text: str, value: str) -> bool:
 
 @dataclass(frozen=True)
 class IniValues:
-    """Sections of a moses.ini that change what a search results in.
+    """Sections of a moses.ini that change the result of a search.
 
     Attributes:
-        stack_size: [stack], None if it is not there; 0 for any number of hypotheses.
-        pop_limit: [cube-pruning-pop-limit], None if it is not there.
+        stack_size: [stack], None if missing; 0 for any number of hypotheses.
+        pop_limit: [cube-pruning-pop-limit], None if missing.
         beam: natural logarithm of [beam-threshold]; -inf prunes nothing.
         early_distortion: whether jumps are paid for early (Moore and Quirk 2007).
         drop_unknown: whether unknown words without a digit are left out.
-        unknown_marks: what to write before and after an unknown word.
+        unknown_marks: the text before and after an unknown word.
         n_input_factors: number of factors of each source word; the first one is translated.
-        factor_delimiter: what is between the factors.
-        xml_input: what becomes of XML tags in the source: one of XML_INPUTS.
+        factor_delimiter: the text between the factors.
+        xml_input: the treatment of XML tags in the source: one of XML_INPUTS.
     """
 
     stack_size: int | None = None
@@ -203,14 +203,11 @@ def read_values(ini: MosesIni) -> IniValues:
     """Read the sections of an ini accepted by `check_settings`.
 
     Raises:
-        InputError: a value is not of its kind, or the first input factor is not factor 0.
+        InputError: a value is malformed, or the first input factor is not factor 0.
     """
     marks = (b"", b"")
     if _switch(ini, "mark-unknown"):
-        marks = (
-            _bytes(ini, "unknown-word-prefix", "UNK"),
-            _bytes(ini, "unknown-word-suffix", ""),
-        )
+        marks = (_bytes(ini, "unknown-word-prefix", "UNK"), _bytes(ini, "unknown-word-suffix", ""))
     return IniValues(
         stack_size=limit_of(ini, "stack"),
         pop_limit=limit_of(ini, "cube-pruning-pop-limit"),
@@ -225,7 +222,7 @@ def read_values(ini: MosesIni) -> IniValues:
 
 
 def _text(ini: MosesIni, section: str, default: str) -> tuple[int, str]:
-    """The first line of a section, and its line number; the default and 0 where it has no line."""
+    """The number and text of a section's first line; 0 and the default without one."""
     return first_line(ini, section) or (0, default)
 
 
@@ -235,7 +232,7 @@ def _bytes(ini: MosesIni, section: str, default: str) -> bytes:
 
 
 def _switch(ini: MosesIni, section: str) -> bool:
-    """A switch; an empty section is on (Parameter::SetParameter<bool>)."""
+    """Read a switch; an empty section is on (Parameter::SetParameter<bool>)."""
     lines = with_sections(ini.lines)
     default = "true" if any(found == section for found, _ in lines) else "false"
     line_number, text = _text(ini, section, default)
@@ -246,15 +243,15 @@ def _switch(ini: MosesIni, section: str) -> bool:
 
 
 def to_switch(text: str) -> bool | None:
-    """Whether a text means on or off to Moses; None for neither."""
+    """Whether a text switches something on or off in Moses; None for neither."""
     return text.lower() in ON if text.lower() in ON + OFF else None
 
 
 def _beam(ini: MosesIni) -> float:
-    """The natural logarithm of the threshold; Moses takes one of 0 for no pruning (TransformScore)."""
+    """The natural logarithm of the threshold; as in Moses, 0 means no pruning (TransformScore)."""
     line_number, text = _text(ini, "beam-threshold", BEAM_THRESHOLD)
     threshold = to_number(text.encode("utf-8", "surrogateescape"))
-    if not 0 <= threshold <= 1:  # no number is NaN
+    if not 0 <= threshold <= 1:  # also true of NaN
         raise InputError(ini.path, line_number, f"beam-threshold: {text!r}", "a number from 0 to 1")
     return math.log(threshold) if threshold > 0 else -math.inf
 
@@ -263,12 +260,8 @@ def _n_input_factors(ini: MosesIni) -> int:
     factors = ini.settings.get("input-factors", ("0",))
     if list(factors) != [str(number) for number in range(len(factors))]:
         line_number, _ = _text(ini, "input-factors", "")
-        raise InputError(
-            ini.path,
-            line_number,
-            f"input-factors: {', '.join(factors)}",
-            "0, 1 and so on, one a line",
-        )
+        found = f"input-factors: {', '.join(factors)}"
+        raise InputError(ini.path, line_number, found, "0, 1 and so on, one a line")
     return len(factors)
 
 

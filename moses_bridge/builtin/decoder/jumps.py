@@ -1,7 +1,7 @@
-"""Steps from one phrase to the next: how they lie in the source, and what the jump costs.
+"""The jump from one phrase to the next: its orientation in the source, and its cost.
 
 With [early-distortion-cost] of moses.ini a jump is paid for as soon as it is certain: a phrase away from the
-first gap makes a jump back necessary, and this cost counts it at once (Moore and Quirk 2007, Faster beam-search
+first gap requires a later jump back, which this cost includes at once (Moore and Quirk 2007, Faster beam-search
 decoding for phrasal statistical machine translation, section 3).
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from moses_bridge.compiled.inner import inner
 
-DISCONTINUOUS = 2  # the phrases are apart, or in no order
+DISCONTINUOUS = 2
 
 
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
-    """The orientation of a phrase to the previous one; ends are exclusive.
+    """The orientation of a phrase to the previous one (LRModel::GetOrientation of Moses, msd).
 
-    It is 0 for monotone, 1 for swap, 2 for discontinuous (LRModel::GetOrientation of Moses, msd).
+    It is 0 for monotone, 1 for swap, 2 for discontinuous; ends are exclusive.
     """
     if start == previous_end:
         return 0
@@ -23,20 +23,16 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
 
 
 def words_between(previous_start: int, previous_end: int, start: int, end: int) -> tuple[int, int]:
-    """The source words between a phrase and the previous one, first and end; all ends are exclusive."""
+    """The first source word between a phrase and the previous one, and the end; all ends are exclusive."""
     if previous_end <= start:
         return previous_end, start
     return end, previous_start
 
 
 def early_cost(previous_end: int, gap: int, start: int, end: int) -> int:
-    """The cost of translating words start..end-1 next, in words.
+    """The cost, in words, of translating words start..end-1 next.
 
-    Args:
-        previous_end: end of the last translated phrase, exclusive.
-        gap: first word not translated yet.
-        start: first word of the phrase.
-        end: end of the phrase, exclusive.
+    previous_end is the exclusive end of the last translated phrase, `gap` the first untranslated word.
     """
     length = end - start
     if start == gap:

@@ -33,7 +33,7 @@ class Paths(NamedTuple):
 
 
 def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
-    """Some of the paths, in the order of their numbers (n,)."""
+    """Select paths by number, (n,), in this order."""
     lengths = np.diff(paths.phrase_starts)[numbers]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     places = np.arange(starts[-1]) + np.repeat(paths.phrase_starts[numbers] - starts[:-1], lengths)
@@ -41,11 +41,11 @@ def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
 
 
 class PathHeap(NamedTuple):
-    """A heap of paths not yet taken; each is a path taken before with one hypothesis replaced.
+    """A heap of paths not yet taken; each is a taken path with one hypothesis replaced.
 
     Attributes:
         scores: weighted score.
-        parents: number of the path taken before, or -1.
+        parents: number of the taken path, or -1.
         depths: number of hypotheses, from the end, shared with the parent.
         hyps: the next hypothesis from the end; its predecessors are the best ones.
     """
@@ -60,7 +60,7 @@ class PathHeap(NamedTuple):
 def best_paths(
     finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:
-    """The best paths with different words, with their features.
+    """Find the best paths with different words, and compute their features.
 
     Args:
         finals: complete hypotheses, best first.
@@ -108,7 +108,7 @@ def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[PathHeap, int]:
 def _take(
     heap: PathHeap, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
 ) -> int:
-    """Write the best path of the heap to `taken`; its entry is then just behind the heap's end."""
+    """Write the best path of the heap to `taken`; its entry is then just past the heap's end."""
     parent, depth, hyp = heap.parents[0], heap.depths[0], heap.hyps[0]
     for i in range(depth):
         taken[path, i] = taken[parent, i]
@@ -128,7 +128,7 @@ def _push_deviants(
     heap: PathHeap, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
     hyps: Hypotheses, n_pops: int,
 ) -> int:  # fmt: skip
-    """Push the paths that replace one hypothesis of the path, beyond `depth`, by one of its arcs."""
+    """Push the paths replacing one hypothesis of the path, beyond `depth`, by one of its arcs."""
     for i in range(depth + 1, len(hyps_of_path)):
         hyp = hyps_of_path[i]
         arc = hyps.arcs[hyp]
@@ -146,7 +146,7 @@ def _push_deviants(
 
 @inner_maker
 def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
-    """Keep the best n_kept entries, sorted and so a heap."""
+    """Keep the best n_kept entries, sorted and so still a heap."""
     ranked = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
     _move_to_front(heap.scores, ranked)
     _move_to_front(heap.parents, ranked)
@@ -157,7 +157,7 @@ def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
 
 @inner_maker
 def _move_to_front(values: Any, places: Any) -> None:
-    """Set the first values to those at some places."""
+    """Set the first values to those at the given places."""
     moved = values[places]
     for i in range(len(moved)):
         values[i] = moved[i]
@@ -193,7 +193,7 @@ def _sift_down(heap: PathHeap, n_heap: int) -> None:
 
 @inner
 def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
-    """A hash of 63 bits of the path's words.
+    """Hash the path's words to 63 bits.
 
     Among a million paths, two with different words share a hash with a probability of 5e-8. Comparing the
     words themselves would need all of them in memory.

@@ -1,7 +1,7 @@
 """Phrase tables in memory: flat arrays of word numbers and log scores, and a trie of the sources.
 
-Several tables are one: their rows are concatenated, and each has columns of its own among the scores, with 0 in
-the rows of the others.
+Several tables are one: their rows are concatenated, and each has its own columns among the scores, 0 in the
+rows of the others.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from moses_bridge.formats.row_columns import (
     ALIGNMENT,
     SPARSE,
     RowColumns,
-    column_behind_scores,
+    column_after_scores,
     find_columns,
     further_column,
     has_scores,
 )
 
-# What has no room for a row, beside the results of reading one.
+# The structures without room for a row; further results of reading one are in `row_reader`.
 SOURCE_WORDS_FULL, TARGET_WORDS_FULL, TRIE_FULL = range(-3, 0)
 
 
@@ -58,14 +58,14 @@ class TableFile:
     Attributes:
         path: path of the text.
         n_scores: number of scores of each row.
-        for_unknown: whether its rows are used only for words that are unknown otherwise; see `DecodingPath`.
-        only_beside: number of a table; rows are used only for source phrases that this table has, too.
+        for_unknown: whether its rows are used only for otherwise unknown words; see `DecodingPath`.
+        restricted_to: number of a table; rows are used only for source phrases of that table.
     """
 
     path: Path
     n_scores: int
     for_unknown: bool = False
-    only_beside: int | None = None
+    restricted_to: int | None = None
 
 
 class TableRows(NamedTuple):
@@ -73,11 +73,11 @@ class TableRows(NamedTuple):
 
     Attributes:
         nodes: (n_rows,) int32, trie node of the source phrase.
-        word_starts: (n_rows + 1,) int64, where a row's target words start in `words`.
+        word_starts: (n_rows + 1,) int64, the start of a row's target words in `words`.
         words: int32, target word numbers.
-        link_starts: (n_rows + 1,) int64, where a row's links start in `links`.
+        link_starts: (n_rows + 1,) int64, the start of a row's links in `links`.
         links: uint8, the text of the fourth column.
-        sparse_starts: (n_rows + 1,) int64, where a row's text starts in `sparse`; empty if no row has one.
+        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`; empty if no row has one.
         sparse: uint8, the text of the sixth column.
         scores: (n_rows, n_scores) float32, natural logarithms, at least -100.
     """
@@ -103,8 +103,7 @@ class LoadedTable:
         trie: the source phrases.
         source_words: numbers of the words of the sources.
         node_starts: (n_nodes + 1,) int64; rows of node i: node_rows[node_starts[i]:node_starts[i+1]].
-        node_rows: int64, row numbers by node, each node's in the order of the files; rows that are never
-            used are left out.
+        node_rows: int64, row numbers by node, each node's in file order, without the unused rows.
     """
 
     files: tuple[TableFile, ...]
@@ -117,15 +116,15 @@ class LoadedTable:
 
 
 def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTable:
-    """Read text phrase tables; their target words are added to target_words.
+    """Read text phrase tables, and add their target words to target_words.
 
     Args:
         files: the tables, in the order of the decoding paths.
         target_words: numbers of the target words, shared with the language models.
 
     Raises:
-        InputError: a file cannot be read, or a row has fewer than three columns, no source words, another
-            number of scores, or a score that is not a finite non-negative number.
+        InputError: a file cannot be read, or a row has fewer than three columns, no source words, an
+            unexpected number of scores, or a score that is not a finite non-negative number.
     """
     source_words, trie = Lexicon(), SourceTrie()
     parts = [_read_rows(file, source_words, target_words, trie) for file in files]
@@ -135,14 +134,14 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
     table = LoadedTable(
         tuple(files), first_rows, rows, trie.tables, source_words.tables, node_starts, node_rows
     )
-    is_partial = any(file.for_unknown or file.only_beside is not None for file in files)
-    return _without_needless_rows(table) if is_partial else table
+    is_partial = any(file.for_unknown or file.restricted_to is not None for file in files)
+    return _without_unused_rows(table) if is_partial else table
 
 
 def _read_rows(
     file: TableFile, source_words: Lexicon, target_words: Lexicon, trie: SourceTrie
 ) -> TableRows:
-    """The rows of one table; its words and source phrases are added to the others."""
+    """Read the rows of one table, adding its words and source phrases to those of the others."""
     data = read_table(file.path)
     rows = _empty_rows(data, file.n_scores)
     growing: dict[int, Lexicon | SourceTrie] = {
@@ -163,7 +162,7 @@ def _read_rows(
 
 
 def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
-    """Arrays large enough for any text of this size; unwritten pages need no memory."""
+    """Make arrays large enough for any text of this size; unwritten pages need no memory."""
     n_rows = sum(
         np.count_nonzero(data[start : start + PIECE_BYTES] == NEWLINE)
         for start in range(0, len(data), PIECE_BYTES)
@@ -191,7 +190,7 @@ def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
 
 
 def _join_rows(parts: Sequence[TableRows]) -> TableRows:
-    """The rows of all tables, each with the scores of its own table and 0 for those of the others."""
+    """Concatenate the rows of all tables, with 0 as the scores of other tables."""
     if len(parts) == 1:
         return parts[0]
     n_scores = [part.scores.shape[1] for part in parts]
@@ -231,7 +230,7 @@ def _join_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def rows_of_tables(table: LoadedTable) -> NDArray[np.int64]:
-    """The number of rows in use of each table at each node, *Shape:* (n_tables, n_nodes)."""
+    """Count the used rows of each table at each node, *Shape:* (n_tables, n_nodes)."""
     if len(table.files) == 1:
         return np.diff(table.node_starts)[np.newaxis]
     nodes = table.rows.nodes[table.node_rows]
@@ -242,12 +241,12 @@ def rows_of_tables(table: LoadedTable) -> NDArray[np.int64]:
     )
 
 
-def _without_needless_rows(table: LoadedTable) -> LoadedTable:
-    """The table without the rows `for_unknown` of source phrases that are translated otherwise."""
+def _without_unused_rows(table: LoadedTable) -> LoadedTable:
+    """Leave out rows `for_unknown` of otherwise translated source phrases, and those of restricted tables."""
     there = rows_of_tables(table) > 0
     for i, file in enumerate(table.files):
-        if file.only_beside is not None:
-            there[i] &= there[file.only_beside]
+        if file.restricted_to is not None:
+            there[i] &= there[file.restricted_to]
     is_word = phrase_lengths(table.trie) == 1
     used = there.copy()
     used[[file.for_unknown for file in table.files]] = False
@@ -273,7 +272,7 @@ def _parse_rows(
     data: Any, position: int, row: int, rows: TableRows,
     source_words: LexiconTables, target_words: LexiconTables, trie: TrieTables,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Fill rows from `position` on; return the position, the number of rows and the reason for ending."""
+    """Fill rows from `position` on; return the position, the number of rows and the reason for stopping."""
     last_start, last_length, node = 0, -1, ROOT
     while position < len(data):
         end = line_end(data, position)
@@ -326,7 +325,7 @@ def _parse_columns(
         n_words += 1
         start, position = next_token(data, position, columns.target_end)
     rows.word_starts[row + 1] = n_words
-    links, links_end = column_behind_scores(data, columns, ALIGNMENT)
+    links, links_end = column_after_scores(data, columns, ALIGNMENT)
     _keep(data, links, links_end, row, rows.link_starts, rows.links)
     sparse, sparse_end = further_column(data, links_end, columns.end, SPARSE - ALIGNMENT)
     sparse, _ = next_token(data, sparse, sparse_end)
@@ -336,7 +335,7 @@ def _parse_columns(
 
 @inner
 def _keep(data: Any, first: int, last: int, row: int, starts: Any, texts: Any) -> None:
-    """Put data[first:last] behind the texts of the rows before."""
+    """Append data[first:last] to the texts of the rows before."""
     place = starts[row]
     for i in range(first, last):
         texts[np.uintp(place)] = data[np.uintp(i)]

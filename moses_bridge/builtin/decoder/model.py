@@ -31,7 +31,7 @@ from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.builtin.decoder.sparse_model import (
     SparseModel,
     check_names,
-    refuse_neighbours,
+    refuse_sparse,
     sparse_model,
 )
 from moses_bridge.builtin.decoder.table_members import Members, make_members
@@ -62,7 +62,7 @@ class Model:
 
     Attributes:
         ini: the moses.ini.
-        values: what it asks of search, unknown words and input.
+        values: its settings of search, unknown words and input.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
         table: the phrase tables.
         members: the tables of each decoding path.
@@ -70,10 +70,10 @@ class Model:
         lm: the first language model.
         further: all other language models.
         target_words: bytes of each target word; those of the first language model come first.
-        source_ids: number of each word of the tables' sources.
+        source_ids: number of each source word of the tables.
         target_ids: number of each target word.
         sparse: the sparse features, None if there are none.
-        table_limits: number of translations of each path kept for a source phrase; 0 for all.
+        table_limits: number of translations of a source phrase kept on each path; 0 for all.
         distortion_limit: longest jump in words; negative for any.
         max_phrase_words: length of the longest source phrase, in words.
     """
@@ -104,9 +104,7 @@ class Model:
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The weight vector, *Shape:* (n_features,).
 
-        Args:
-            overwrite: weights by feature, replacing those of the ini. A feature in neither has 1 for each
-                score.
+        `overwrite` has weights by feature, replacing the ini's. A feature in neither has 1 for each score.
 
         Raises:
             ConfigError: a name is not a feature of the ini, a feature has another number of scores, or a
@@ -130,10 +128,10 @@ class Model:
         return vector
 
     def sparse_weights(self, overwrite: Mapping[str, Sequence[float]] | None) -> dict[str, float]:
-        """The weights of sparse values by name, those of the ini where `overwrite` has no other.
+        """The weights of sparse values by name; those in `overwrite` replace those of the ini.
 
         Raises:
-            ConfigError: `overwrite` has several weights for one, or some where the decoder has no such values.
+            ConfigError: `overwrite` has several weights for a value, or some for an unsupported one.
         """
         names = {feature.name for feature in self.features}
         given = {name: row for name, row in (overwrite or {}).items() if name not in names}
@@ -143,7 +141,7 @@ class Model:
                     f"{self.ini.path}: {len(row)} weights of {name}, which has 1 score"
                 )
         if given:
-            refuse_neighbours(self.ini, self.values.takes_given)
+            refuse_sparse(self.ini, self.values.takes_given)
         if self.sparse is None:
             return {}
         return {**self.sparse.weights, **{name: row[0] for name, row in given.items()}}
@@ -154,12 +152,12 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 
     Args:
         ini_path: the moses.ini.
-        table_limit: limit of each path in the place of the ini's; None for the ini's. Those of tables in groups
-            stay, since they change the scores.
-        distortion_limit: distortion limit in the place of the ini's; None for the ini's.
+        table_limit: limit of each path, instead of the ini's; None for the ini's. Tables in groups keep their
+            limits, which change the scores.
+        distortion_limit: distortion limit instead of the ini's; None for the ini's.
 
     Raises:
-        ConfigError: the ini has a feature or a setting not supported by this decoder.
+        ConfigError: the ini has an unsupported feature or setting.
         InputError: a file is missing or malformed, or a limit in the ini is not a whole number or too small.
     """
     ini = read_ini(ini_path)
@@ -207,7 +205,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 def _read_files(
     ini: MosesIni, files: Sequence[TableFile]
 ) -> tuple[list[LmIndex], list[bytes], LoadedTable, NDArray[np.float32]]:
-    """The language models, the target words, the phrase tables and the reordering scores."""
+    """Read the language models, the target words, the phrase tables and the reordering scores."""
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lms = _read_language_models(ini)
@@ -241,13 +239,12 @@ def _table_files(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[TableFile
 
 
 def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
-    """Length of the longest source phrase; a given translation may be of more words than any in the table."""
+    """Length of the longest source phrase; a given translation may be of longer ones than the table's."""
     in_table = limit if values.takes_given else longest_phrase(table.trie)
     return max(1, min(in_table, limit, MAX_WINDOW))
 
 
 def _file(ini: MosesIni, feature: Feature) -> Path:
-    """The feature's file."""
     argument = feature.arguments.get("path")
     if argument is None:
         raise ConfigError(f"{ini.path}: {feature.name} has no path=")
@@ -269,7 +266,7 @@ def _read_language_models(ini: MosesIni) -> list[LmIndex]:
 
 
 def _no_language_model() -> LmIndex:
-    """A model of order 1 giving every word log10 probability 0; its feature has weight 0."""
+    """Make a model of order 1 giving every word log10 probability 0; its feature has weight 0."""
     words = [b"<unk>", b"<s>", b"</s>"]
     entries = np.full(2 * (len(words) + 1), -1, np.int64)
     values = entries.view(np.float32)
@@ -310,9 +307,9 @@ def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
 
 
 def _member_limits(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[int]:
-    """How many translations each table gives to its group; a table without a group gives all to its path.
+    """The number of translations passed by each table to its group, at most the limit of a mixture.
 
-    A table gives no more than its mixture's own limit.
+    A table without a group passes all to its path.
     """
     limits = []
     for path in paths:

@@ -17,8 +17,8 @@ from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.marked_text import Given
 from moses_bridge.formats.nbest import escape_bars
 
-Values = Mapping[str, NDArray[np.float64]]
-NO_VALUES: Values = {}
+AddedValues = Mapping[str, NDArray[np.float64]]
+NOTHING_ADDED: AddedValues = {}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class NBestFormat:
 
     Attributes:
         size: largest number of translations of a sentence, all with different words.
-        factor: size * factor paths are examined; 0 for 1000.
+        factor: size * factor paths are examined; 0 means 1000.
         segmentation: whether to print the source and target spans of the phrases.
         alignment: whether to print the word links.
     """
@@ -49,8 +49,8 @@ class SentenceOptions:
 
     Attributes:
         options: its translation options.
-        names: the words that are not target words of the model, by their numbers in this sentence.
-        given: the translations that the sentence gives.
+        names: the words unknown to the model, by their numbers in this sentence.
+        given: the translations given by the sentence.
         sparse: the sparse values of its options, None if the model has none.
     """
 
@@ -61,36 +61,30 @@ class SentenceOptions:
 
 
 def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
-    """The words of each path, each unknown one between its marks."""
+    """Return the words of each path, each unknown one between its marks."""
     known, n_known = model.target_words, len(model.target_words)
     options, names = sentence.options, sentence.names
-    # All paths at once: a call for each would be most of the time.
+    # All paths at once: a call for each would take most of the time.
     ids = words_of_options(paths.options, options).tolist()
     words = [known[j] if j < n_known else names[j] for j in ids]
     lengths = np.diff(options.word_starts)[paths.options]
-    before, behind = model.values.unknown_marks
-    if before or behind:
+    before, after = model.values.unknown_marks
+    if before or after:
         unknown = np.repeat(options.rows[paths.options] == UNKNOWN_ROW, lengths).tolist()
         pairs = zip(words, unknown, strict=True)
-        words = [before + word + behind if is_unknown else word for word, is_unknown in pairs]
+        words = [before + word + after if is_unknown else word for word, is_unknown in pairs]
     starts = np.concatenate(([0], np.cumsum(lengths)))[paths.phrase_starts].tolist()
     return [b" ".join(words[start:end]) for start, end in pairwise(starts)]
 
 
 def nbest_lines(
     model: Model, sentence_id: int, sentence: SentenceOptions, texts: list[bytes], paths: Paths,
-    nbest: NBestFormat, added: Values = NO_VALUES,
+    nbest: NBestFormat, added: AddedValues = NOTHING_ADDED,
 ) -> list[bytes]:  # fmt: skip
-    """A line for each path, without its newline.
+    """Write a line for each path, best first, without its newline.
 
-    Args:
-        model: the model of the paths.
-        sentence_id: number of the sentence, from 0.
-        sentence: the translated sentence.
-        texts: words of each path, from `sentence_texts`.
-        paths: the paths, best first.
-        nbest: format of the lines.
-        added: values of further features by name, (n_paths,) each.
+    `texts` are the paths' words from `sentence_texts`, `added` values of further features by name, (n_paths,)
+    each.
     """
     template, columns = _feature_template(model, added)
     values = np.column_stack([paths.features[:, columns], *added.values()]).tolist()
@@ -108,7 +102,7 @@ def nbest_lines(
     return lines
 
 
-def _feature_template(model: Model, added: Values) -> tuple[bytes, list[int]]:
+def _feature_template(model: Model, added: AddedValues) -> tuple[bytes, list[int]]:
     listed = [feature for feature in model.features if feature.listed]
     names = [f"{feature.name}={' %g' * feature.size}" for feature in listed]
     names += [f"{name}= %g" for name in added]
@@ -117,7 +111,7 @@ def _feature_template(model: Model, added: Values) -> tuple[bytes, list[int]]:
 
 
 def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestFormat) -> bytes:
-    """The fields of segmentation and word links; as in Moses, a blank follows each link."""
+    """Write the fields of segmentation and word links; as in Moses, a blank follows each link."""
     segments, links = b"", b""
     place = 0
     for option in phrases:

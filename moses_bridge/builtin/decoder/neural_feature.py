@@ -36,7 +36,7 @@ class PhraseValues:
     Attributes:
         words: words of the options.
         alone: (n_options,) values in isolation; 0 without `NeuralFeature.scores_alone` or a weight.
-        closed: (n_options,) the part of these values that does not depend on previous words.
+        closed: (n_options,) the part of these values independent of previous words.
     """
 
     words: FeatureWords
@@ -44,12 +44,7 @@ class PhraseValues:
     closed: NDArray[np.float64]
 
     def reordered(self, order: NDArray[np.int64], word_order: NDArray[np.int64]) -> PhraseValues:
-        """The values of the options in another order; see `raise_options`.
-
-        Args:
-            order: (n_options,) old index of each option.
-            word_order: (n_words,) old index of each of their words.
-        """
+        """The values of reordered options, by old indices of options and of their words (`raise_options`)."""
         words = self.words
         places = words.places[word_order] if len(words.places) else words.places
         moved = words._replace(ids=words.ids[word_order], places=places)
@@ -57,7 +52,7 @@ class PhraseValues:
 
 
 class NeuralFeature:
-    """A neural model, its name and weight.
+    """A neural model as a feature, with its name and weight.
 
     Args:
         name: name of the feature.
@@ -83,7 +78,7 @@ class NeuralFeature:
 
     @property
     def n_history(self) -> int:
-        """The number of previous words it sees."""
+        """The number of previous words seen by the model."""
         return self.scorer.order - 1
 
     def ask(
@@ -98,9 +93,9 @@ class NeuralFeature:
             added: the last phrases of the hypotheses.
 
         Returns:
-            A function waiting for the values, and adding the weighted sum of each hypothesis to its number,
-            (n_hypotheses,); call it before the next `ask`. It raises UserError if the scorer fails, or a
-            value is not finite.
+            A function waiting for the values and adding the weighted sum of each hypothesis to its number,
+            (n_hypotheses,); call it before the next `ask`. It raises UserError if the scorer fails or a value
+            is not finite.
         """
         starts = stack_starts(n_covered, words.n_dependent, added)
         wait, places = self._estimates.ask_entered(
@@ -109,11 +104,8 @@ class NeuralFeature:
         return lambda totals: add_values(self.weight, wait(), places, starts, closed, added, totals)
 
     def phrase_values(
-        self,
-        lines: Sequence[bytes],
-        sentences: Sequence[SentenceOptions],
-        places: Sequence[WordPlaces],
-    ) -> list[PhraseValues]:
+        self, lines: Sequence[bytes], sentences: Sequence[SentenceOptions], places: Sequence[WordPlaces]
+    ) -> list[PhraseValues]:  # fmt: skip
         """Score the options of some sentences, and use these sentences from now on.
 
         Args:
@@ -145,19 +137,12 @@ class NeuralFeature:
         ]
 
     def path_values(
-        self,
-        words: Sequence[FeatureWords],
-        linked: Sequence[NDArray[np.int32]],
-        sentences: Sequence[SentenceOptions],
-        paths: Sequence[Paths],
-    ) -> list[NDArray[np.float64]]:
-        """The exact values of whole translations of some sentences, *Shape:* (n_paths,) each.
+        self, words: Sequence[FeatureWords], linked: Sequence[NDArray[np.int32]],
+        sentences: Sequence[SentenceOptions], paths: Sequence[Paths],
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
+        """Compute the exact values of the paths of some sentences, *Shape:* (n_paths,) each.
 
-        Args:
-            words: words of each sentence's options.
-            linked: linked places of these words; see `WordPlaces`.
-            sentences: the sentences.
-            paths: the translations of each.
+        `words` are those of each sentence's options, `linked` the linked places of these words (`WordPlaces`).
 
         Raises:
             UserError: the scorer fails, or a value is not finite.
@@ -171,13 +156,9 @@ class NeuralFeature:
         ]
 
     def _path_ngrams(
-        self,
-        words: FeatureWords,
-        linked: NDArray[np.int32],
-        sentence: SentenceOptions,
-        paths: Paths,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The n-grams of translations of a sentence, and where those of each start."""
+        self, words: FeatureWords, linked: NDArray[np.int32], sentence: SentenceOptions, paths: Paths
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
+        """The n-grams of translations of a sentence, and the start of those of each."""
         scorer, options = self.scorer, sentence.options
         ngrams, starts = path_ngrams(
             paths.phrase_starts, paths.options, words.ids, scorer.start_id, scorer.end_id,
@@ -190,12 +171,9 @@ class NeuralFeature:
         return ngrams, starts
 
     def _words(
-        self,
-        lines: Sequence[bytes],
-        sentences: Sequence[SentenceOptions],
-        places: Sequence[WordPlaces],
-    ) -> list[FeatureWords]:
-        """The words of sentences; those unknown to the translation model are encoded in one call."""
+        self, lines: Sequence[bytes], sentences: Sequence[SentenceOptions], places: Sequence[WordPlaces]
+    ) -> list[FeatureWords]:  # fmt: skip
+        """Encode the words of sentences; those unknown to the translation model in one call."""
         new = list({name: 0 for sentence in sentences for name in sentence.names.values()})
         ids = dict(zip(new, self.scorer.encode(new).tolist(), strict=True))
         none, end_id = np.zeros(0, np.int32), self.scorer.end_id
@@ -225,13 +203,7 @@ class NeuralFeature:
 def stack_words(
     words: Sequence[FeatureWords], feature: NeuralFeature, searches: Searches
 ) -> StackWords:
-    """The words of several sentences in a model's numbers, with room for the contexts of hypotheses.
-
-    Args:
-        words: words of each sentence.
-        feature: the model.
-        searches: the started searches of the sentences.
-    """
+    """Join the words of several sentences in a model's numbers, with room for the contexts of hypotheses."""
     contexts = np.empty((len(searches.hyps.previous), feature.n_history), np.int32)
     contexts[searches.parts.hyps[:-1]] = feature.scorer.start_id
     return StackWords(

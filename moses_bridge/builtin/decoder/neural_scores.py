@@ -1,4 +1,4 @@
-"""N-grams of options, hypotheses and paths for a neural model, and adding its values to their scores."""
+"""N-grams of options, hypotheses and paths for a neural model, and the adding of its values to the scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FeatureWords(NamedTuple):
         places: (n_words,) int32, the source place of each word; length 0 if the model does not see the source.
         end_id: the model's number of the end of a sentence.
         end_place: source place of the end of the sentence.
-        n_dependent: number of first words of a phrase with values depending on the words before the phrase.
+        n_dependent: number of first words of a phrase whose values depend on words before the phrase.
     """
 
     ids: NDArray[np.int32]
@@ -40,8 +40,8 @@ class StackWords(NamedTuple):
         end_id: see `FeatureWords`.
         end_places: (n_sentences,) int32, source place of the end of each sentence.
         n_dependent: see `FeatureWords`.
-        contexts: (n_hypotheses, order - 1) int32, last words of each hypothesis, oldest first; there is room
-            for all hypotheses of `Searches.hyps`.
+        contexts: (n_hypotheses, order - 1) int32, last words of each hypothesis, oldest first, with room for
+            all hypotheses of `Searches.hyps`.
     """
 
     ids: NDArray[np.int32]
@@ -54,13 +54,9 @@ class StackWords(NamedTuple):
 
 @compiled
 def stack_starts(n_covered: int, n_dependent: int, added: LastPhrases) -> Any:
-    """Where the n-grams of each hypothesis of open stacks start in `stack_ngrams`, (n_hypotheses + 1,).
+    """The start of each hypothesis' n-grams in `stack_ngrams`, for open stacks, (n_hypotheses + 1,).
 
-    Args:
-        n_covered: number of covered words of the open stacks; a complete hypothesis adds the end of its
-            sentence.
-        n_dependent: see `StackWords`.
-        added: the last phrases of the hypotheses.
+    The stacks have n_covered covered words; a complete hypothesis adds the end of its sentence.
     """
     starts = np.zeros((added.sizes - added.firsts).sum() + 1, np.int64)
     parts, place = added.parts, 0
@@ -94,7 +90,7 @@ def stack_ngrams(
     """
     n_ngrams, width = starts[-1], int(len(words.places) > 0) + words.contexts.shape[1] + 1
     places, new = np.empty(n_ngrams, np.int64), np.empty((n_ngrams, width), np.int32)
-    ngrams = np.empty((n_ngrams, width), np.int32)  # its beginning, again for each sentence
+    ngrams = np.empty((n_ngrams, width), np.int32)  # reused from the start for each sentence
     hyp, n_new = 0, 0
     for i in range(len(added.firsts)):
         first, hyp = starts[hyp], hyp + added.sizes[i] - added.firsts[i]
@@ -137,11 +133,7 @@ def _fill_ngrams(
 def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Options) -> Any:
     """The n-grams of all options in isolation, *Shape:* (n_target_words, row width).
 
-    Args:
-        words: words of the sentence's options.
-        open_id: number of an open word, the context of the first word of each phrase.
-        order: number of words of an n-gram.
-        options: options of the sentence.
+    open_id is the number of an open word, the context of the first word of each phrase.
     """
     n_before = int(len(words.places) > 0)
     ngrams = np.empty((len(words.ids), n_before + order), np.int32)
@@ -158,13 +150,7 @@ def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Option
 
 @compiled
 def option_sums(values: Any, n_left_out: int, options: Options) -> Any:
-    """Sum the values of the words of each option, except its first ones, *Shape:* (n_options,).
-
-    Args:
-        values: (n_words,) value of each word in options.words.
-        n_left_out: number of first words of each option to leave out.
-        options: options of the sentence.
-    """
+    """Sum the values of each option's words, (n_words,), except its n_left_out first ones: (n_options,)."""
     sums = np.zeros(len(options.rows))
     for option in range(len(sums)):
         first = options.word_starts[option] + n_left_out
@@ -190,7 +176,7 @@ def path_ngrams(
         options: options of the sentence.
 
     Returns:
-        The n-grams without source places, (n_ngrams, order) int32, and where those of each path start,
+        The n-grams without source places, (n_ngrams, order) int32, and the start of those of each path,
         (n_paths + 1,).
     """
     n_paths = len(phrase_starts) - 1
@@ -247,11 +233,11 @@ def add_values(
     Args:
         weight: weight of the model.
         values: values of n-grams.
-        places: (n_ngrams,) which of them are those of the stacks; see `stack_ngrams`.
+        places: (n_ngrams,) the places of the stacks' n-grams among them; see `stack_ngrams`.
         starts: (n_hypotheses + 1,), from `stack_starts`.
-        closed: (n_options,) summed values of the n-grams of each option left out by `stack_ngrams`.
+        closed: (n_options,) summed values of each option's n-grams left out by `stack_ngrams`.
         added: the last phrases of the hypotheses.
-        totals: (n_hypotheses,); the weighted values are added.
+        totals: (n_hypotheses,), to which the weighted values are added.
     """
     parts, place = added.parts, 0
     for i in range(len(added.firsts)):

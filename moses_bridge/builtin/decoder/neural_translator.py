@@ -1,24 +1,23 @@
 """The search with neural models: sentences of similar length are searched together, stack by stack.
 
-A stack is first filled with stand-ins for the neural values; future costs and the order of options use them
+A stack is first filled with stand-ins for the neural values, which future costs and the order of options use
 too. There are three kinds of models:
 
-- A model that sees the source and has a number for an open previous word: the stand-ins are its own values of
+- A model seeing the source and having a number for an open previous word: the stand-ins are its own values of
   each option in isolation.
-- A model that sees the source without such a number has no stand-in.
-- A model that does not see the source: its weight is added to that of the first n-gram model, also for choosing
-  the options of a source phrase.
+- A model seeing the source without such a number has no stand-in.
+- A model not seeing the source: its weight is added to that of the first n-gram model, also for choosing the
+  options of a source phrase.
 
 Before the stack is pruned, the n-grams of all its hypotheses are scored in one call, and the neural values
 replace their stand-ins. While one half of the sentences waits for its values, the stacks of the other half
 are filled.
 
 The search has three approximations. Hypotheses are recombined as without neural models, by the n-gram model's
-states: if a path of the n-best list contains a hypothesis recombined into a better one, its following words
+states: if a path of the n-best list contains a hypothesis recombined into a better one, the words after it
 have their scores after the better one. The search uses the scorers' quick estimates. A target word without
 links has the source word of the nearest linked word in its phrase. The values in the n-best list are exact:
-they are computed from the words and links of its entries, and the entries are sorted by the totals of these
-values.
+they are computed from the words and links of its entries, and the entries are sorted by the resulting totals.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class NeuralTranslator:
         # A float also without such a model: another type would compile the search once more.
         raised = sum((f.weight for f in features if not f.scorer.reads_source), 0.0)
         weight = self._weights[LANGUAGE_MODEL] + raised
-        if weight == 0:  # it would not be in the scores at all, so nothing stands in
+        if weight == 0:  # the model would not be in the scores at all, so there is no stand-in
             raised, weight = 0.0, 1.0
         self._stand_in_share = float(raised / weight)
         self._translator = _raised_translator(translator, raised)
@@ -131,10 +130,7 @@ class NeuralTranslator:
     ) -> list[Translation]:
         """The best translation and the n-best lines of each line; see `Translator.translate`.
 
-        Args:
-            first_id: sentence id of the first line.
-            lines: consecutive lines.
-            nbest: format of the n-best lines; None for none.
+        The first line has the sentence id first_id.
 
         Raises:
             UserError: a scorer fails, or a value is not finite.
@@ -142,7 +138,7 @@ class NeuralTranslator:
         found = {i: self._translator.sentence(line) for i, line in enumerate(lines)}
         sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
         translations: dict[int, Translation] = {}
-        for part in _of_like_length(sentences):
+        for part in _parts_of_similar_length(sentences):
             texts = [b" ".join(self._translator.words(lines[i])) for i in part]
             ids, chosen = [first_id + i for i in part], [sentences[i] for i in part]
             translated = self._translate(ids, texts, chosen, nbest)
@@ -153,7 +149,7 @@ class NeuralTranslator:
         self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[SentenceOptions],
         nbest: NBestFormat | None,
     ) -> list[Translation]:  # fmt: skip
-        """Translate sentences searched together."""
+        """Translate sentences, searching them together."""
         prepared = self._prepare(texts, sentences)
         groups = [
             self._group(part, memory)
@@ -223,7 +219,7 @@ class NeuralTranslator:
         return _Group(n_stacks, searches, added, words, closed, none)
 
     def _fill_all(self, groups: Sequence[_Group]) -> None:
-        """Fill the stacks of all sentences; those of a group are filled while another one waits for values."""
+        """Fill the stacks of all sentences; those of a group are filled while another group awaits values."""
         n_stacks = max((group.n_stacks for group in groups), default=0)
         steps = [(n, group) for n in range(1, n_stacks + 2) for group in groups]
         wait: Callable[[], None] = _nothing
@@ -231,7 +227,7 @@ class NeuralTranslator:
         for n_covered, group in steps:
             if n_covered > group.n_stacks + 1:  # one more: the last stack is closed
                 continue
-            if group is waiting:  # all others are finished
+            if group is waiting:  # all other groups are finished
                 wait()
                 wait = _nothing
             self._next_stacks(n_covered, group)
@@ -264,14 +260,14 @@ class NeuralTranslator:
     def _paths(
         self, prepared: _Prepared, place: int, group: _Group, nbest: NBestFormat | None
     ) -> Paths:
-        """The translations of a sentence, the group's one of this place."""
+        """The translations of the sentence at this place of a group."""
         hyps, groups = hypotheses_of(place, group.searches), groups_of(place, group.searches)
         return self._translator.paths(prepared.sentence, hyps, groups, nbest)
 
     def _path_values(
         self, prepared: Sequence[_Prepared], paths: Sequence[Paths]
     ) -> list[dict[str, NDArray[np.float64]]]:
-        """The exact values of the translations of each sentence, by feature; a request for all sentences."""
+        """Compute the exact values of each sentence's translations, by feature, in one request each."""
         linked, sentences = [each.linked for each in prepared], [each.sentence for each in prepared]
         values: list[dict[str, NDArray[np.float64]]] = [{} for _ in prepared]
         for number, feature in enumerate(self._features):
@@ -285,7 +281,7 @@ class NeuralTranslator:
         self, sentence_id: int, sentence: SentenceOptions, paths: Paths,
         values: Mapping[str, NDArray[np.float64]], nbest: NBestFormat,
     ) -> Translation:  # fmt: skip
-        """The best path, and the n-best lines, in the order that the neural values make."""
+        """The best path, and the n-best lines in the order of their exact totals."""
         texts = sentence_texts(self._model, sentence, paths)
         totals = paths.features @ self._weights
         for feature in self._features:
@@ -299,15 +295,15 @@ class NeuralTranslator:
         )
 
 
-def _of_like_length(sentences: Mapping[int, SentenceOptions]) -> list[list[int]]:
-    """The numbers of sentences in parts to search together, of similar length and almost equal size."""
+def _parts_of_similar_length(sentences: Mapping[int, SentenceOptions]) -> list[list[int]]:
+    """Divide sentences into parts to search together, of similar length and almost equal size."""
     ranking = sorted(sentences, key=lambda i: sentences[i].options.n_words)
     n, n_parts = len(ranking), -(-len(ranking) // SIDE_BY_SIDE)
     return [ranking[n * k // n_parts : n * (k + 1) // n_parts] for k in range(n_parts)]
 
 
 def _raised_translator(translator: Translator, raised: float) -> Translator:
-    """A translator with a raised weight of the n-gram model, as a stand-in for neural models."""
+    """Raise the weight of the n-gram model, as a stand-in for neural models."""
     model, weights = translator.model, translator.weighted.weights.copy()
     weights[LANGUAGE_MODEL] += raised
     choices = no_choices(model.table, model.table_limits, model.members)

@@ -23,7 +23,7 @@ Compute = Callable[[NDArray[np.int32]], Answer]
 
 
 class NgramTable(NamedTuple):
-    """A hash table from n-grams to numbers; an n-gram is known by a hash of 63 bits.
+    """A hash table from n-grams to numbers; an n-gram is identified by a hash of 63 bits.
 
     Attributes:
         codes: (n_slots,) int64, hashes of n-grams, FREE in a free slot.
@@ -34,12 +34,12 @@ class NgramTable(NamedTuple):
     numbers: NDArray[np.int32]
 
 
-# From the known n-grams and how many they are to the place of each n-gram, and the new ones.
+# Maps the known n-grams and their number to the place of each n-gram, and the new ones.
 Enter = Callable[[NgramTable, int], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
 
 def free_table(n_ngrams: int) -> NgramTable:
-    """A table with room for so many n-grams."""
+    """Make a table with room for n_ngrams n-grams."""
     codes = np.full(n_slots(n_ngrams), FREE, np.int64)
     return NgramTable(codes, np.empty(len(codes), np.int32))
 
@@ -53,7 +53,7 @@ class NgramMemo:
         begin: begins to compute the function, (n, width) -> (n,), and returns a function waiting for the
             values.
         max_ngrams: if there would be more n-grams, all are forgotten. Choosing some would be more complicated,
-            and it happens once in thousands of sentences.
+            and this happens once in thousands of sentences.
     """
 
     def __init__(self, begin: Compute, max_ngrams: int = MAX_NGRAMS) -> None:
@@ -85,11 +85,9 @@ class NgramMemo:
         return lambda: np.asarray(wait()[places])
 
     def ask_entered(self, n_ngrams: int, enter: Enter) -> tuple[Answer, NDArray[np.int64]]:
-        """As `ask`, for n-grams that are not in one array: compiled code enters them with `enter_ngrams`.
+        """As `ask`, for n-grams in several arrays, entered by compiled code with `enter_ngrams`.
 
-        Args:
-            n_ngrams: the number of n-grams, or more.
-            enter: enters them; new ones get places from the number of known n-grams on.
+        n_ngrams is at least their number; `enter` numbers the places of new ones from the known ones on.
 
         Returns:
             A function waiting for the values of all places, and the place of each n-gram, (n,).
@@ -127,13 +125,7 @@ class NgramMemo:
 
 @compiled
 def _enter(ngrams: Any, table: NgramTable, size: int) -> tuple[Any, Any]:
-    """Enter n-grams; return the place of each, new ones behind the others, and the new ones.
-
-    Args:
-        ngrams: (n, width) int32.
-        table: the place of each known n-gram.
-        size: number of known n-grams.
-    """
+    """Enter n-grams, (n, width) int32; return the place of each, and the new ones."""
     places, new = np.empty(len(ngrams), np.int64), np.empty(ngrams.shape, np.int32)
     return places, new[: enter_ngrams(ngrams, table, size, places, new)]
 
@@ -144,12 +136,12 @@ def enter_ngrams(ngrams: Any, table: NgramTable, size: int, places: Any, new: An
 
     Args:
         ngrams: (n, width) int32.
-        table: see `_enter`.
-        size: see `_enter`.
-        places: (n,) int64; filled with the place of each n-gram.
+        table: the place of each known n-gram.
+        size: number of known n-grams.
+        places: (n,) int64; filled with the place of each n-gram, new ones after the known ones.
         new: (n, width) int32; its first rows are filled with the new n-grams.
     """
-    # A loop of its own, so that several hashes are computed at a time.
+    # A separate loop, so that several hashes are computed at a time.
     for i in range(len(ngrams)):
         places[i] = ngram_code(hash_number(1), ngrams[i])
     n_new = 0
@@ -166,12 +158,9 @@ def enter_ngrams(ngrams: Any, table: NgramTable, size: int, places: Any, new: An
 
 @compiled
 def enter_numbers(codes: Any, numbers: Any, table: NgramTable) -> int:
-    """Enter the numbers of hashes, of equal ones the last; return how many are new.
+    """Enter hashes, (n,) int64, and their numbers, (n,) int32, and return how many are new.
 
-    Args:
-        codes: (n,) int64; those that are FREE are left out.
-        numbers: (n,) int32.
-        table: a table with room for them.
+    The table has room for them. FREE hashes are left out; of equal ones the last counts.
     """
     n_new = 0
     for i in range(len(codes)):
@@ -184,7 +173,7 @@ def enter_numbers(codes: Any, numbers: Any, table: NgramTable) -> int:
 
 @inner
 def ngram_code(beginning: Any, numbers: Any) -> int:
-    """The hash of at least 0 of numbers behind others, whose hash is `beginning`."""
+    """The hash of numbers, at least 0, following others whose hash is `beginning`."""
     code = beginning
     for number in numbers:
         code = hash_next(code, number)

@@ -39,15 +39,15 @@ class Options(NamedTuple):
     Attributes:
         n_words: number of words of the sentence.
         max_words: length of the longest source phrase, in words.
-        span_starts: (n_words * max_words + 1,) int32; the options of the span of k words from s on are from
-            span_starts[s * max_words + k - 1] to the next.
+        span_starts: (n_words * max_words + 1,) int32; the options of the span of k words from s on start at
+            span_starts[s * max_words + k - 1].
         rows: int64, row of the phrase tables, -1 for a copied unknown word.
         starts, ends: int32, source words starts..ends-1.
         stateless_scores: weighted sum of the stateless features.
         estimates: stateless score plus the weighted scores of all language models for the phrase alone.
         reordering: (n, 6) weighted reordering scores.
-        between: (n_words + 1,) weighted scores of source words between two phrases that are apart, summed over
-            all words before each.
+        between: (n_words + 1,) weighted scores of source words between two separate phrases, summed over all
+            words before each.
         word_starts: (n + 1,) int32, indices of `words`, `lm_words` and `suffix_scores`.
         words: int32, target words.
         lm_words: int32, their numbers in the first language model.
@@ -77,7 +77,7 @@ class Options(NamedTuple):
 
 @inner_maker
 def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
-    """(n_words, max_words) int32: trie node of each span with translations, else NO_NODE."""
+    """Find the trie node of each span with translations, else NO_NODE, (n_words, max_words) int32."""
     nodes = np.full((len(source), max_words), NO_NODE, np.int32)
     for start in range(len(source)):
         node = ROOT
@@ -93,12 +93,9 @@ def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
 
 @compiled
 def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> None:
-    """Make the choices of all source phrases of a sentence, so that worker processes share them.
+    """Choose the translations of all source phrases of a sentence, so that worker processes share them.
 
-    Args:
-        source: (n_words,) int32, source word numbers, -1 for unknown words.
-        max_words: length of the longest source phrase, in words.
-        model: tables and weights.
+    `source` has source word numbers, (n_words,) int32, -1 for unknown words; max_words limits a phrase.
     """
     nodes = _span_nodes(source, max_words, model).ravel()
     for i in range(len(nodes)):
@@ -109,13 +106,7 @@ def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> No
 
 @compiled
 def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
-    """The source phrases of a sentence without choices: node, first word and number of words, *Shape:* (n, 3).
-
-    Args:
-        source: see `choose_for_sentence`.
-        max_words: see there.
-        model: tables and weights.
-    """
+    """The source phrases of a sentence yet to choose: node, first word, number of words, *Shape:* (n, 3)."""
     nodes = _span_nodes(source, max_words, model)
     spans = np.empty((nodes.size, 3), np.int64)
     n_spans = 0
@@ -130,14 +121,13 @@ def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
 
 
 def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
-    """The options of a sentence.
+    """Make the options of a sentence, choosing the translations of its phrases where necessary.
 
     Args:
         source: (n_words,) int32, source word numbers, -1 for words unknown to the table.
-        copies: (n_words,) int32, target word numbers of the same words, for copying them; DROPPED for those to
-            be left out.
+        copies: (n_words,) int32, target word numbers for copying the same words; DROPPED for those left out.
         max_words: length of the longest source phrase, in words.
-        model: tables and weights; missing choices of the sentence's phrases are made.
+        model: tables and weights.
     """
     choose_for_sentence(source, max_words, model)
     options: Options = _chosen_options(source, copies, max_words, model)
@@ -159,7 +149,7 @@ def _chosen_options(source: Any, copies: Any, max_words: int, model: WeightedMod
 def empty_options(
     n_words: int, max_words: int, span_starts: Any, n_options: int, n_target_words: int
 ) -> Options:
-    """Options to be filled; their weighted scores of reordering are 0."""
+    """Make options to be filled; their weighted reordering scores are 0."""
     return Options(
         n_words=n_words,
         max_words=max_words,
@@ -182,7 +172,7 @@ def empty_options(
 
 @inner_maker
 def _measure(nodes: Any, copies: Any, model: WeightedModel) -> tuple[int, int, Any]:
-    """Number of options, number of their target words, and `span_starts`."""
+    """Count the options and their target words, and compute `span_starts`."""
     n_words, max_words = nodes.shape
     choices, rows = model.choices, model.rows
     span_starts = np.zeros(n_words * max_words + 1, np.int32)
@@ -288,7 +278,7 @@ def _further_score(option: int, model: WeightedModel, options: Options, contexts
 
 @inner
 def fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
-    """The first language model's scores of the phrase alone."""
+    """Fill the first language model's scores of the phrase alone."""
     _ask_language_model(option, model, options, context)
     weight = LN10 * model.weights[LANGUAGE_MODEL]
     first, last = options.word_starts[option], options.word_starts[option + 1]
@@ -314,11 +304,7 @@ def _fill_future_costs(options: Options) -> None:
 
 @compiled
 def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
-    """Add scores to options, and sort those of each span again.
-
-    Args:
-        options: options of a sentence.
-        added: (n_options,) weighted scores to add.
+    """Add scores, (n_options,), to the options of a sentence, and sort those of each span again.
 
     Returns:
         The new options, the old index of each, (n_options,), and that of each of their words, (n_words,).
@@ -334,10 +320,8 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     place = 0
     for option in range(n_options):
         old = order[option]
-        raised.rows[option], raised.context_sizes[option] = (
-            options.rows[old],
-            options.context_sizes[old],
-        )
+        raised.rows[option] = options.rows[old]
+        raised.context_sizes[option] = options.context_sizes[old]
         raised.starts[option], raised.ends[option] = options.starts[old], options.ends[old]
         raised.stateless_scores[option] = options.stateless_scores[old] + added[old]
         raised.estimates[option] = options.estimates[old] + added[old]
@@ -356,7 +340,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
 
 @inner_maker
 def _raised_order(options: Options, added: Any) -> Any:
-    """The options of each span by their new scores, best first; equal ones in their old order."""
+    """Order the options of each span by their new scores, best first; ties stay in their old order."""
     order = np.empty(len(options.rows), np.int64)
     estimates = options.estimates + added
     for span in range(len(options.span_starts) - 1):

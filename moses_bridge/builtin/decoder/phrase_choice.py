@@ -1,6 +1,6 @@
-"""The translations of a source phrase used in the search: of each path the best table-limit ones.
+"""The translations of a source phrase used in the search: the best table-limit ones of each path.
 
-Like Moses, it ranks them by all stateless features and the language models over the phrase alone
+Like Moses, it ranks them by all stateless features and the language models' scores of the phrase alone
 (TargetPhrase::GetFutureScore, TargetPhraseCollection::Prune).
 """
 
@@ -44,7 +44,7 @@ def _penalties(row: int, model: WeightedModel) -> float:
 
 @inner
 def unknown_to_model(words: Any, first: int, last: int, model: WeightedModel) -> float:
-    """The weighted number of words[first:last] that the first language model does not know."""
+    """The weighted number of words[first:last] unknown to the first language model."""
     weight, n_unknown = model.weights[UNKNOWN_TO_MODEL], 0
     if weight != 0.0:
         for i in range(first, last):
@@ -54,7 +54,7 @@ def unknown_to_model(words: Any, first: int, last: int, model: WeightedModel) ->
 
 @inner
 def ask_alone(row: int, model: WeightedModel, context: Any) -> None:
-    """Fill the language model's values of a row without context (`PhrasesAlone`), if not yet computed."""
+    """Fill the language model's values of a row without context (`PhrasesAlone`) if missing."""
     rows, lm, alone = model.rows, model.lm, model.alone
     if alone.context_sizes[row] != UNKNOWN_SIZE:
         return
@@ -92,12 +92,7 @@ def further_alone(row: int, model: WeightedModel, contexts: Any) -> float:
 
 @compiled
 def choose(node: int, model: WeightedModel) -> None:
-    """Fill the choices of one trie node, best first; rows with equal scores are in the order of the tables.
-
-    Args:
-        node: the node.
-        model: the model; its choices are changed.
-    """
+    """Fill the choices of one trie node, best first; ties are in the order of the tables."""
     numbers = model.node_rows[model.node_starts[node] : model.node_starts[node + 1]]
     scores = np.empty(len(numbers))
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
@@ -124,7 +119,7 @@ def _weighted_lm(row: int, model: WeightedModel, context: Any) -> float:
 
 @inner_maker
 def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> Any:
-    """The rows of a node in use; their scores are filled."""
+    """The used rows of a node, with their scores filled."""
     n_rows = len(numbers)
     parts = np.full((n_rows, model.members.shares.shape[1]), NO_ROW, np.int64)
     found = NodeRows(numbers, np.empty(n_rows), np.zeros(n_rows, np.int64), parts)
@@ -138,7 +133,7 @@ def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> 
 
 @inner
 def _keep_best(node: int, numbers: Any, ranked: Any, model: WeightedModel, n_kept: Any) -> None:
-    """Choose the best rows of each path, as many as its limit; n_kept counts them."""
+    """Choose the best rows of each path up to its limit, counted in n_kept."""
     choices, place = model.choices, model.choices.starts[node]
     for i in range(len(ranked)):
         row = numbers[ranked[i]]

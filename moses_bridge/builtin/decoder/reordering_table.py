@@ -33,11 +33,11 @@ from moses_bridge.compiled.scanning import line_end, next_token
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next
-MOST_WORDS = 1000  # a longer target phrase is in no phrase table
+MOST_WORDS = 1000  # no phrase table has a longer target phrase
 
 
 class RowFinder(NamedTuple):
-    """A hash table from (source node, target words) to the last row of the phrase table with them.
+    """A hash table from (source node, target words) to the last row of the phrase table with this pair.
 
     Attributes:
         slots: int64, a row or FREE.
@@ -54,11 +54,6 @@ def read_reordering(
     """Read the scores of all rows of the phrase table, as natural logarithms, *Shape:* (n_rows, 6).
 
     A phrase pair missing in the reordering table has scores of 0, as in Moses (LRState::CopyScores).
-
-    Args:
-        path: path of the reordering table.
-        table: the phrase table.
-        target_words: numbers of its target words.
 
     Raises:
         InputError: the file cannot be read, or a row has fewer than three columns, not 6 scores, or a score
@@ -128,7 +123,7 @@ def _source_node(data: Any, position: int, end: int, words: LexiconTables, trie:
 
 @inner
 def _target_words(data: Any, position: int, end: int, words: LexiconTables, out: Any) -> int:
-    """Fill `out` and return the number of words; -1 if one of them is not in the phrase table."""
+    """Fill `out` and return the number of words; -1 if one is not in the phrase table."""
     n_words = 0
     start, position = next_token(data, position, end)
     while start < position:

@@ -15,13 +15,13 @@ from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.number_reader import read_number, value_of
 from moses_bridge.compiled.scanning import next_token
 
-# Result of reading a row: good, or the fault.
+# Results of reading a row: good, or the fault.
 GOOD, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(5)
 LOG_FLOOR = -100.0  # TransformScore and LOWEST_SCORE of Moses (moses/Util.h, moses/TypeDef.h)
 
 
 def read_table(path: StrPath) -> NDArray[np.uint8]:
-    """All bytes of a table, decompressed, ending in "\\n".
+    """Read all bytes of a table, decompressed, ending in "\\n".
 
     Raises:
         InputError: the file cannot be read or its compressed data is damaged.
@@ -35,16 +35,7 @@ def read_table(path: StrPath) -> NDArray[np.uint8]:
 def refuse_row(
     path: StrPath, data: NDArray[np.uint8], position: int, row: int, problem: int, n_scores: int
 ) -> InputError:
-    """The error for a malformed row.
-
-    Args:
-        path: path of the table.
-        data: its bytes.
-        position: where the row starts in `data`.
-        row: number of the row, from 0.
-        problem: the fault, one of the codes above.
-        n_scores: expected number of scores.
-    """
+    """Make the error for row number `row`, from 0, beginning at data[position]; `problem` is a fault above."""
     line = bytes(data[position : position + BYTES_SHOWN]).partition(b"\n")[0]
     expected = {
         FEW_COLUMNS: "at least 3 columns between '|||'",
@@ -57,13 +48,13 @@ def refuse_row(
 
 @inner
 def row_end(data: Any, end: int) -> int:
-    """Where the text of a row ends: at the end of its line, or before a carriage return there."""
+    """The end of a row's text: the end of its line, or a carriage return there."""
     return end - 1 if end > 0 and data[end - 1] == CARRIAGE_RETURN else end
 
 
 @inner
 def parse_score(data: Any, start: int, end: int) -> float:
-    """The finite number without sign in data[start:end]; -1 if there is anything else."""
+    """The finite unsigned number in data[start:end]; -1 if there is anything else."""
     if data[start] == PLUS or data[start] == MINUS:
         return -1.0
     number = read_number(data, start, end)

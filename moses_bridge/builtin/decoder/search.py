@@ -7,7 +7,7 @@ together, until pop_limit cells have been taken (Huang and Chiang 2007). Hypothe
 are recombined: the best one is extended, and the others are kept as its arcs for the n-best list.
 
 The steps are `start_search`, `open_stack` and `close_stack`. Between the last two, a caller can change the
-hypotheses of a stack before they are pruned: score their words all at once, say.
+hypotheses of a stack before they are pruned, for example score all their words at once.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class Limits(NamedTuple):
         stack_size: largest number of hypotheses to extend in a stack.
         pop_limit: largest number of cells to take for a stack.
         distortion_limit: longest jump in words, at most MAX_WINDOW of the model.
-        beam: a hypothesis worse than the best one of its stack by more than this is dropped: a natural
-            logarithm, at most 0.
-        early_distortion: whether jumps cost what `early_cost` says.
+        beam: natural logarithm, at most 0; a hypothesis worse than the best of its stack by more is dropped.
+        early_distortion: whether jumps have the cost `early_cost`.
     """
 
     stack_size: int
@@ -65,7 +64,7 @@ class Edges(NamedTuple):
     """Edges into one stack, and the resulting coverages.
 
     Attributes:
-        hyp_starts, hyp_sizes: where an edge's hypotheses start in `hyps`, and their number, best first.
+        hyp_starts, hyp_sizes: first of an edge's hypotheses in `hyps`, and their number, best first.
         option_starts, option_sizes: an edge's first option, and the number of its options.
         targets: number of an edge's resulting coverage.
         hyps: numbers of hypotheses.
@@ -96,7 +95,7 @@ class Cells(NamedTuple):
         scores: weighted score so far; estimates: the same plus the future cost.
         lm_scores: see `Hypotheses`.
         contexts: (n_cells, order - 1) contexts of the first language model; context_sizes: their lengths.
-        further_contexts: (n_cells, width) contexts of the further ones.
+        further_contexts: (n_cells, width) contexts of the further models.
         heap, keys: the heap of cells, and their estimates.
         seen: hash table of the cells seen, except corners.
     """
@@ -123,13 +122,10 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(limits: Limits, max_words: int, order: int, further_width: int) -> Workspace:
-    """Memory for any stack; unused pages cost nothing.
+    """Reserve memory for any stack; unused pages cost nothing.
 
-    Args:
-        limits: bounds of the search.
-        max_words: length of the longest source phrase, in words.
-        order: order of the first language model.
-        further_width: width of the contexts of the further ones.
+    max_words limits a source phrase; `order` is that of the first language model, further_width the width of
+    the contexts of the further ones.
     """
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
@@ -198,8 +194,7 @@ def open_stack(
 ) -> int:  # fmt: skip
     """Make the hypotheses with n_covered covered words from those of earlier stacks.
 
-    Returns:
-        The number of the first one; the last one is the last of `hyps`.
+    Return the number of the first one; the last one is the last of `hyps`.
     """
     n_edges = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
     first = int(hyps.size[0])
@@ -213,7 +208,7 @@ def _find_edges(
     n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
     groups: Groups, edges: Edges,
 ) -> int:  # fmt: skip
-    """Collect the edges into a stack, and return their number."""
+    """Collect the edges into a stack; return their number."""
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
         stack = n_covered - length
@@ -255,9 +250,9 @@ def _sorted_hypotheses(
     group: int, start: int, length: int, weight: float, limits: Limits, hyps: Hypotheses,
     groups: Groups, out: Any, place: int,
 ) -> int:  # fmt: skip
-    """Write the hypotheses of a group that may jump to `start`, sorted by score with the jump (BackwardsEdge).
+    """Write the hypotheses of a group allowed to jump to `start`; return their number.
 
-    Returns their number.
+    They are sorted by score with the jump (BackwardsEdge).
     """
     n_kept = 0
     for member in range(groups.starts[group], groups.starts[group + 1]):
@@ -280,7 +275,7 @@ def _sorted_hypotheses(
 
 @inlined
 def _jump(hyp: int, start: int, end: int, limits: Limits, hyps: Hypotheses) -> int:
-    """The cost of the jump of a hypothesis to the words start..end-1."""
+    """The cost of a hypothesis' jump to the words start..end-1."""
     if limits.early_distortion:
         return int(compiled_early_cost(hyps.ends[hyp], hyps.gaps[hyp], start, end))
     return int(abs(start - hyps.ends[hyp]))
@@ -290,7 +285,7 @@ def _jump(hyp: int, start: int, end: int, limits: Limits, hyps: Hypotheses) -> i
 def _target(
     window: Any, gap: int, options: Options, edges: Edges, n_targets: int
 ) -> tuple[int, int]:
-    """The number of a coverage, added if it is new, and the number of coverages."""
+    """The number of a coverage, added if new, and the number of coverages."""
     while window & np.uint64(1):
         window >>= np.uint64(1)
         gap += 1
@@ -307,7 +302,7 @@ def _target(
 
 @inner
 def _future_cost(window: Any, gap: int, options: Options) -> float:
-    """Sum of the future costs of the uncovered spans."""
+    """Sum the future costs of the uncovered spans."""
     total, start, position = 0.0, gap, gap
     while window:
         if window & np.uint64(1):
@@ -354,7 +349,7 @@ def _pop_cells(
 
 @inlined
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
-    """Whether a cell is seen for the first time; it is remembered.
+    """Whether a cell is seen for the first time; mark it as seen.
 
     The cell is one number, with the edge in the lowest bits: the hash of a number depends most on these, and
     most cells are the first ones of their edges.
@@ -368,7 +363,7 @@ def _score_cell(
     cell: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     last_stack: bool, hyps: Hypotheses, edges: Edges, cells: Cells,
 ) -> None:  # fmt: skip
-    """Score a hypothesis extended by an option, and set its language model contexts."""
+    """Score a hypothesis extended by an option, and set the language model contexts."""
     edge = cells.edges[cell]
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
     option = edges.option_starts[edge] + cells.ys[cell]
@@ -395,7 +390,7 @@ def _lm_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
-    """The first language model's weighted score of the option's words; sets the cell's context.
+    """The first language model's weighted score of the option's words; set the cell's context.
 
     Once the context is within the phrase, the remaining words have their scores in the phrase alone.
     """
@@ -425,7 +420,7 @@ def _further_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
-    """The further language models' weighted scores of the option's words; sets the cell's contexts."""
+    """The further language models' weighted scores of the option's words; set the cell's contexts."""
     for i in range(cells.further_contexts.shape[1]):
         cells.further_contexts[cell, i] = hyps.further_contexts[hyp, i]
     first, last = options.word_starts[option], options.word_starts[option + 1]

@@ -1,7 +1,7 @@
 """The searches of several sentences with concatenated arrays, so that one call serves all of them.
 
-Passing the arrays of a search from Python to compiled code takes a tenth of the time of a stack. Also, the
-neural values of all sentences are in one array.
+Passing the arrays of one search from Python to compiled code takes a tenth of the time for a stack. Besides,
+the neural values of all sentences are in one array.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from moses_bridge.compiled.kept_code import compiled
 
 
 class Parts(NamedTuple):
-    """Where the part of each sentence begins, and the last one ends, (n_sentences + 1,) int64 each.
+    """The first index of each sentence's part, then the end of the last part, (n_sentences + 1,) int64 each.
 
     Attributes:
         words: source words.
@@ -53,10 +53,9 @@ class LastPhrases(NamedTuple):
     A call from Python with all arrays of `Searches` takes a tenth of a millisecond.
 
     Attributes:
-        parts: see `Searches`.
+        parts, firsts: see `Searches`.
         sizes, previous, options: those of the hypotheses.
-        firsts: see `Searches`.
-        word_starts: of the options, behind each other.
+        word_starts: those of the options, concatenated.
     """
 
     parts: Parts
@@ -75,8 +74,8 @@ class Searches(NamedTuple):
         options: options of all sentences; n_words is their sum, the future costs of spans are flattened.
         stand_ins: (n_options,) stand-ins for the neural values in the scores of the options.
         hyps, groups: hypotheses and coverage groups of all sentences.
-        firsts: (n_sentences,) int64, first hypothesis of the open stack of each sentence; without an open
-            stack, the number of its hypotheses.
+        firsts: (n_sentences,) int64, first hypothesis of each sentence's open stack; without an open stack,
+            the number of its hypotheses.
     """
 
     parts: Parts
@@ -88,7 +87,7 @@ class Searches(NamedTuple):
 
 
 class Memory:
-    """Memory of searches, kept for the next ones: new pages cost a twentieth of the search's time.
+    """Memory for searches, reused by the next ones: new pages cost a twentieth of the search's time.
 
     Args:
         limits: bounds of the search.
@@ -115,13 +114,7 @@ class Memory:
 def join_searches(
     options: Sequence[Options], stand_ins: Sequence[NDArray[np.float64]], memory: Memory
 ) -> Searches:
-    """Join the searches of sentences, before they are started.
-
-    Args:
-        options: options of each sentence.
-        stand_ins: (n_options,) stand-ins of each sentence; see `Searches`.
-        memory: where the searches are made; those made there before end.
-    """
+    """Join the searches of sentences before they are started, ending earlier ones in the same memory."""
     n, n_words = len(options), np.array([each.n_words for each in options])
     limits = memory.limits
     parts = Parts(
@@ -158,7 +151,7 @@ def _join_options(options: Sequence[Options]) -> Options:
 
 
 def last_phrases(searches: Searches) -> LastPhrases:
-    """The last phrases of hypotheses, also of those to come."""
+    """The last phrases of present and later hypotheses."""
     hyps = searches.hyps
     return LastPhrases(
         searches.parts, hyps.size, hyps.previous, hyps.options, searches.firsts,
@@ -276,7 +269,7 @@ def next_stacks(
     Args:
         n_covered: number of covered words of the stacks to open.
         values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the open stacks.
-        stand_in_share: how much of the first n-gram model's weight is a stand-in for neural models.
+        stand_in_share: the share of the first n-gram model's weight standing in for neural models.
         searches: the searches.
         lm: the n-gram models.
         weights: the weight vector.

@@ -55,14 +55,14 @@ def _key(node: int, word: int) -> int:
 
 @inner
 def child_of(tables: TrieTables, node: int, word: int) -> int:
-    """The node of a phrase with one more word, NO_NODE if it is missing."""
+    """The node of a phrase with one more word, NO_NODE if missing."""
     slot = find_key(tables.keys, _key(node, word))
     return int(tables.children[slot]) if tables.keys[slot] != FREE else NO_NODE
 
 
 @inner
 def add_child(tables: TrieTables, node: int, word: int) -> int:
-    """The node of a phrase with one more word, added if it is missing; see `trie_has_room`."""
+    """The node of a phrase with one more word, added if missing; see `trie_has_room`."""
     key = _key(node, word)
     slot = find_key(tables.keys, key)
     if tables.keys[slot] == FREE:

@@ -30,9 +30,9 @@ from moses_bridge.formats.moses_ini import (
     MosesIni,
 )
 
-# Switches of WordTranslationFeature that need more than the phrase pair.
+# Switches of WordTranslationFeature needing more than the phrase pair.
 OF_CONTEXT = ("source-context", "target-context", "domain-trigger")
-OTHER = b"OTHER"  # in the place of all words that a list of words lacks
+OTHER = b"OTHER"  # replaces all words missing in a list of words
 NOT_COUNTED = (b"<s>", b"</s>")
 # WordTranslationFeature looks at the first byte of a word.
 PUNCTUATION = frozenset("\"'!?¿·()#_,.:;•&@‑/\\0123456789~=".encode())
@@ -42,7 +42,9 @@ NEXT, BEFORE, BETWEEN = b"phr", b"stk", b"btn"
 SWITCHES = {"sparse-phrase": NEXT, "sparse-stack": BEFORE, "sparse-between": BETWEEN}
 OF_LISTS = re.compile(r"sparse-(words|clusters)-(source|target)-([^-]+)")
 SIDES = {"source": b"src", "target": b"tgt"}
-Labels = Mapping[bytes, bytes]  # what a name has of a word: b"LIST-WORD" or b"LIST-cluster_CLASS"
+Labels = Mapping[
+    bytes, bytes
+]  # the part of a name for each word: b"LIST-WORD" or b"LIST-cluster_CLASS"
 
 
 class PhrasePair(NamedTuple):
@@ -63,10 +65,10 @@ class SparseFeature:
     """A feature of an ini with sparse values alone.
 
     Attributes:
-        name: its name, which begins those of its values.
-        chooses: whether it counts when the translations of a source phrase are chosen; else it is added to
-            those chosen (EvaluateWithSourceContext).
-        of_pair: what of a phrase pair is counted: the ends of the names of its values, once for each 1.
+        name: its name, with which the names of its values begin.
+        chooses: whether it counts in choosing the translations of a source phrase; else it is added to the
+            chosen ones (EvaluateWithSourceContext).
+        of_pair: yields, for a phrase pair, the ends of the names of its values, once for each 1.
     """
 
     name: str
@@ -75,17 +77,13 @@ class SparseFeature:
 
 
 def sparse_feature(ini: MosesIni, feature: Feature) -> SparseFeature:
-    """The sparse feature of a line of [feature].
+    """Make the sparse feature of a line of [feature].
 
     Raises:
-        ConfigError: it looks at more than the phrase pair.
+        ConfigError: it depends on more than the phrase pair.
         InputError: its list of words cannot be read.
     """
-    return SparseFeature(
-        feature.name,
-        feature.kind != WORD_TRANSLATION,
-        _counting(ini, feature),
-    )
+    return SparseFeature(feature.name, feature.kind != WORD_TRANSLATION, _counting(ini, feature))
 
 
 def _counting(ini: MosesIni, feature: Feature) -> Callable[[PhrasePair], Iterable[bytes]]:
@@ -120,7 +118,7 @@ def _switch(ini: MosesIni, feature: Feature, key: str, default: str) -> bool:
 
 
 def _word_list(ini: MosesIni, feature: Feature, key: str) -> WordList:
-    """The lines of a file, each a word."""
+    """Read a file with one word a line."""
     path = feature.arguments.get(key)
     return None if path is None else frozenset(read_lines(ini.resolve(path)))
 
@@ -154,7 +152,7 @@ def _unlinked(
 def translated_words(
     pair: PhrasePair, known_sources: WordList, known_targets: WordList, skipped: frozenset[int]
 ) -> Iterator[bytes]:
-    """The words that are linked, "source~target"."""
+    """The linked words, "source~target"."""
     for source, target in sorted({*pair.links}):
         words = pair.source[source], pair.target[target]
         if not skipped.intersection(word[0] for word in words):
@@ -162,7 +160,7 @@ def translated_words(
 
 
 def no_words(pair: PhrasePair) -> Iterator[bytes]:
-    """Nothing of any pair."""
+    """Yield nothing for any pair."""
     return iter(())
 
 
@@ -188,8 +186,8 @@ class SparseReordering:
     """The sparse features of a reordering table.
 
     Attributes:
-        name: the table's name, which begins those of its values.
-        counted: which of NEXT, BEFORE and BETWEEN count.
+        name: the table's name, with which the names of its values begin.
+        counted: the counted ones of NEXT, BEFORE and BETWEEN.
         lists: the lists of words of each side, by `SIDES`.
     """
 
@@ -198,13 +196,7 @@ class SparseReordering:
     lists: Mapping[bytes, Sequence[Labels]]
 
     def labels(self, side: bytes, place: bytes, word: bytes) -> Iterator[bytes]:
-        """The middle of the names that a word has, say b"src-first-top-le".
-
-        Args:
-            side: one of `SIDES`.
-            place: b"first" or b"last", in its phrase.
-            word: the word.
-        """
+        """The middle of the names for a word at `place` ("first" or "last"), say b"src-first-top-le"."""
         for labels in self.lists[side]:
             if word in labels:
                 yield b"-".join((side, place, labels[word]))
@@ -212,12 +204,9 @@ class SparseReordering:
     def of_step(
         self, source: Sequence[bytes], before: PlacedPair | None, now: PlacedPair
     ) -> Iterator[bytes]:
-        """What is counted where one phrase follows another: the ends of the names, once for each 1.
+        """The ends of the names of the values of a step to the next phrase, once for each 1.
 
-        Args:
-            source: the words of the sentence.
-            before: the phrase before; None at the start.
-            now: the phrase.
+        `source` is the words of the sentence, `before` the phrase before, None at the start.
         """
         last_start, last_end = (before.start, before.end) if before else (-1, 0)
         kind = orientation(last_start, last_end, now.start, now.end)
@@ -243,12 +232,12 @@ class SparseReordering:
 
 
 def sparse_reordering(ini: MosesIni) -> SparseReordering | None:
-    """The sparse features of the reordering table of an ini; None if it has none.
+    """Read the sparse features of the reordering table of an ini; None if it has none.
 
     As in Moses, the text after the "=" of a switch does not count.
 
     Raises:
-        ConfigError: there are lists of words, but nothing says which phrases count.
+        ConfigError: there are lists of words, but no switch for the phrases to count.
         InputError: a list cannot be read, or a line of classes has no class.
     """
     for feature in ini.of_kind(REORDERING_KIND):
@@ -263,12 +252,12 @@ def sparse_reordering(ini: MosesIni) -> SparseReordering | None:
 
 
 def sparse_arguments(feature: Feature) -> list[str]:
-    """The arguments of a feature that are of its sparse features."""
+    """The arguments of a feature for its sparse features."""
     return [key for key in feature.arguments if key.startswith("sparse-")]
 
 
 def known_arguments(feature: Feature) -> list[str]:
-    """Those that this module reads: the switches, and lists of words or of their classes."""
+    """The arguments read by this module: the switches, and lists of words or of their classes."""
     lists = [key for key in feature.arguments if OF_LISTS.fullmatch(key)]
     return [*SWITCHES, *lists] if feature.kind == REORDERING_KIND else []
 
@@ -286,12 +275,12 @@ def _lists(ini: MosesIni, feature: Feature) -> dict[bytes, list[Labels]]:
 
 
 def _words(ini: MosesIni, path: str) -> Labels:
-    """The lines of a file, each a word."""
+    """Read a file with one word a line."""
     return {word: word for word in read_lines(ini.resolve(path))}
 
 
 def _classes(ini: MosesIni, path: str) -> Labels:
-    """The lines of a file, each a word, a tab and its class."""
+    """Read a file with a word, a tab and its class a line."""
     classes = {}
     for line_number, line in enumerate(read_lines(ini.resolve(path)), start=1):
         fields = [field for field in line.split(b"\t") if field]
@@ -304,12 +293,7 @@ def _classes(ini: MosesIni, path: str) -> Labels:
 
 
 class ReorderingSums:
-    """The weighted sums of sparse features of reordering, for the search.
-
-    Args:
-        features: the features.
-        weights: the weight of each value.
-    """
+    """The weighted sums of sparse reordering features, for the search."""
 
     def __init__(self, features: SparseReordering, weights: Mapping[str, float]) -> None:
         self._features = features
@@ -325,13 +309,9 @@ class ReorderingSums:
     def of_words(
         self, what: bytes, side: bytes, place: bytes, words: Sequence[bytes]
     ) -> NDArray[np.float64]:
-        """What each word adds in each orientation, *Shape:* (n_words, 3).
+        """The sums of each word in each orientation, *Shape:* (n_words, 3).
 
-        Args:
-            what: NEXT, BEFORE or BETWEEN.
-            side: see `SparseReordering.labels`.
-            place: see there.
-            words: the words.
+        `what` is NEXT, BEFORE or BETWEEN; for `side` and `place` see `SparseReordering.labels`.
         """
         sums = np.zeros((len(words), N_ORIENTATIONS))
         for i, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""The sparse features of a moses.ini: what is counted of a phrase pair, and the values of phrase tables."""
+"""The sparse features of a moses.ini, counted in phrase pairs, and the sparse values of phrase tables."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class SparseModel:
     """The sparse features of an ini.
 
     Attributes:
-        features: those that count something of a phrase pair.
+        features: those counting something in a phrase pair.
         reordering: those of the reordering table; None if it has none.
-        tables: the name of each phrase table, which begins those of its values.
-        listed: how the names of those values begin that n-best lists have.
+        tables: the name of each phrase table, with which the names of its values begin.
+        listed: the beginnings of the names in n-best lists.
         table: the phrase tables.
         target_words: bytes of each target word.
-        weights: the weight of each value that the ini has one for.
+        weights: the weight of each value with a weight in the ini.
     """
 
     features: tuple[SparseFeature, ...]
@@ -60,14 +60,14 @@ class SparseModel:
 
     @property
     def place(self) -> int:
-        """Where the weighted sum of all values is in the decoder's vectors, behind the scores of the tables."""
+        """The index of the weighted sum of all values in the decoder's vectors, after the tables' scores."""
         return PHRASE_TABLE + int(self.table.rows.scores.shape[1])
 
     def pair(self, row: int, source: Sequence[bytes]) -> PhrasePair:
         """The phrase pair of a row.
 
         Raises:
-            InputError: its links are malformed, or lead out of the phrases.
+            InputError: its links are malformed or out of range.
         """
         rows = self.table.rows
         words = rows.words[rows.word_starts[row] : rows.word_starts[row + 1]].tolist()
@@ -79,9 +79,9 @@ class SparseModel:
         return PhrasePair(source, [self.target_words[word] for word in words], links)
 
     def of_table(self, row: int) -> dict[str, float]:
-        """The values that the table has for a row, of equal names the last one.
+        """The values of a row in the table, of equal names the last one.
 
-        As in Moses (ScoreComponentCollection::Assign), what is no number is 0, and nothing behind it is read.
+        As in Moses (ScoreComponentCollection::Assign), a malformed number is 0, and nothing after it is read.
         """
         rows = self.table.rows
         if not len(rows.sparse_starts):
@@ -102,18 +102,14 @@ def sparse_model(
     ini: MosesIni, paths: Sequence[DecodingPath], table: LoadedTable, target_words: Sequence[bytes],
     takes_given: bool,
 ) -> SparseModel | None:  # fmt: skip
-    """The sparse features of an ini; None if neither a feature nor a row of its tables has any.
+    """Read the sparse features of an ini; None if neither a feature nor a row of its tables has any.
 
-    Args:
-        ini: the ini.
-        paths: its decoding paths. Sparse scores of tables in groups are left out.
-        table: its phrase tables.
-        target_words: bytes of each target word.
-        takes_given: whether sentences may give translations themselves.
+    Sparse scores of tables in groups are left out. takes_given says whether sentences may give translations.
 
     Raises:
-        ConfigError: there are sparse features beside a group of tables or given translations, one looks at more
-            than a phrase pair, or a weight in [weight] belongs to no feature. (Those of a file are let pass.)
+        ConfigError: there are sparse features together with a group of tables or given translations, one
+            depends on more than a phrase pair, or a weight in [weight] belongs to no feature. (Such weights in
+            a file are ignored.)
         InputError: a file of weights or words cannot be read.
     """
     features = [each for each in ini.features if each.kind in SPARSE_KINDS]
@@ -121,8 +117,10 @@ def sparse_model(
     weights = sparse_weights(ini)
     check_names(ini, [name for name in ini.weights if name in weights])
     if features or reordering or weights:
-        refuse_neighbours(ini, takes_given)
-    if _neighbour(ini, takes_given) or not (features or reordering or len(table.rows.sparse)):
+        refuse_sparse(ini, takes_given)
+    if _excluding_sparse(ini, takes_given) or not (
+        features or reordering or len(table.rows.sparse)
+    ):
         return None
     tables = [path.feature for path in paths]
     owners = (*features, *ini.of_kind(REORDERING_KIND), *tables)
@@ -137,24 +135,24 @@ def sparse_model(
     )
 
 
-def _neighbour(ini: MosesIni, takes_given: bool) -> str:
-    """What of the ini the decoder has no sparse features beside; "" for nothing."""
+def _excluding_sparse(ini: MosesIni, takes_given: bool) -> str:
+    """The part of the ini excluding sparse features; "" for none."""
     if takes_given:
         return "given translations ([xml-input])"
     has_group = any(feature.kind in OF_TABLES for feature in ini.features)
     return "a group of phrase tables" if has_group else ""
 
 
-def refuse_neighbours(ini: MosesIni, takes_given: bool) -> None:
-    """Refuse sparse features, or weights of their values, where the decoder has none.
+def refuse_sparse(ini: MosesIni, takes_given: bool) -> None:
+    """Refuse sparse features, or weights of their values, where they are unsupported.
 
     Raises:
         ConfigError: there is a group of tables or there are given translations.
     """
-    beside = _neighbour(ini, takes_given)
-    if beside:
+    excluding = _excluding_sparse(ini, takes_given)
+    if excluding:
         raise ConfigError(
-            f"{ini.path}: the built-in decoder has no sparse features beside {beside}"
+            f"{ini.path}: the built-in decoder has no sparse features beside {excluding}"
         )
 
 
@@ -164,7 +162,7 @@ def value_name(owner: str, end: bytes) -> str:
 
 
 def check_names(ini: MosesIni, names: Iterable[str]) -> None:
-    """Refuse weights of sparse values that no feature can have.
+    """Refuse weights of sparse values belonging to no feature.
 
     Raises:
         ConfigError: a name does not begin with that of a sparse feature or a table and "_".

@@ -1,8 +1,8 @@
-"""The sparse features of a model in the search: weighted sums of phrase pairs, and the values in n-best lists.
+"""The sparse features in the search: weighted sums of phrase pairs, and the values in n-best lists.
 
-The search knows one number of a row, the weighted sum of those sparse values that count when the translations
-of a source phrase are chosen; it is one more score, with the weight 1. What counts later is added to options;
-what depends on the orientation of phrases is added to the weighted scores of reordering.
+The search knows one number of a row, the weighted sum of the sparse values that count in choosing the
+translations of a source phrase; it is one more score, with the weight 1. Later values are added to options;
+values depending on the orientation of phrases are added to the weighted reordering scores.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ LINKS_OF_UNKNOWN = ((0, 0),)  # TranslationOptionCollection::ProcessOneUnknownWo
 
 
 class SparseValues:
-    """The sparse features under weights.
+    """The sparse features with weights.
 
     Args:
         model: the features.
-        weights: the weight of each value; those that are missing have 0.
-        weighted: tables and weights; the last score of its rows is made here.
+        weights: the weight of each value; missing ones are 0.
+        weighted: tables and weights; the last score of its rows is computed here.
     """
 
     def __init__(self, model: SparseModel, weights: Values, weighted: WeightedModel) -> None:
@@ -64,12 +64,9 @@ class SparseValues:
         self.reordering = ReorderingSums(model.reordering, weights) if model.reordering else None
 
     def prepare(self, source: NDArray[np.int32], words: Sequence[bytes], max_words: int) -> None:
-        """Make the sums of all rows of source phrases whose translations are not yet chosen.
+        """Compute the sums of all rows of source phrases whose translations are not yet chosen.
 
-        Args:
-            source: (n_words,) the source words; see `make_options`.
-            words: the same.
-            max_words: length of the longest source phrase, in words.
+        `source` and `words` are the source words as numbers (see `make_options`) and as text.
         """
         table = self.model.table
         for node, start, length in spans_to_choose(source, max_words, self.weighted).tolist():
@@ -85,13 +82,13 @@ class SparseValues:
         return sum(self.weights.get(name, 0.0) * value for name, value in values.items())
 
     def added(self, row: int, source: Sequence[bytes]) -> float:
-        """What a row, a translation of `source`, has beside its sum."""
+        """The part of the values of a row, a translation of `source`, not in its sum."""
         if math.isnan(self._added_sums[row]):
             self._added_sums[row] = self.sum(counts(self._added, self.model.pair(row, source)))
         return float(self._added_sums[row])
 
     def of_unknown(self, pair: PhrasePair) -> float:
-        """All that a copied word has, which is in no row."""
+        """The weighted sum of a copied word, which is in no row."""
         return self.sum(counts(self._features, pair))
 
 
@@ -99,9 +96,9 @@ class SentenceValues:
     """The sparse values of the options of a sentence.
 
     Args:
-        of_model: the features under weights.
+        of_model: the features with weights.
         words: the source words.
-        names: the words that are not target words of the model, by their numbers in this sentence.
+        names: the words unknown to the model, by their numbers in this sentence.
     """
 
     def __init__(
@@ -112,11 +109,11 @@ class SentenceValues:
         self._known_steps: dict[tuple[Key, Key], dict[str, float]] = {}
 
     def added(self, options: Options) -> NDArray[np.float64]:
-        """What each option has beside the sum of its row, *Shape:* (n_options,)."""
+        """The part of each option's values not in the sum of its row, *Shape:* (n_options,)."""
         return np.array([self._added(option, options) for option in range(len(options.rows))])
 
     def add_reordering(self, options: Options) -> None:
-        """Add the sums of sparse features of reordering to the scores of options, which are changed."""
+        """Add the sums of sparse reordering features to the scores of options, in place."""
         sums = self._of_model.reordering
         if sums is None:
             return
@@ -135,7 +132,7 @@ class SentenceValues:
         options.between[1:] = np.cumsum(of_gaps)
 
     def with_sums(self, paths: Paths, options: Options) -> Paths:
-        """The paths with all sums in their features and totals."""
+        """Add all sums to the features and totals of paths."""
         features = paths.features.copy()
         sums = {
             option: self._of_model.sum(self._values(option, options))
@@ -164,7 +161,7 @@ class SentenceValues:
         return found
 
     def _steps_of_paths(self, paths: Paths, options: Options) -> Iterator[list[dict[str, float]]]:
-        """The values of the reordering table of each step of each path; none without such features."""
+        """The values of each step of each path in the reordering table; none without such features."""
         features = self._of_model.model.reordering
         for first, end in pairwise(paths.phrase_starts.tolist()):
             steps = pairwise((NO_OPTION, *paths.options[first:end].tolist()))
@@ -173,7 +170,7 @@ class SentenceValues:
     def _of_step(
         self, features: SparseReordering, before: int, option: int, options: Options
     ) -> dict[str, float]:
-        """The values of an option that follows another one, or NO_OPTION."""
+        """The values of an option after another one, or after NO_OPTION."""
         keys = self._key(before, options), self._key(option, options)
         if keys not in self._known_steps:
             last = None if before == NO_OPTION else self._placed(before, options)
@@ -186,13 +183,13 @@ class SentenceValues:
         return PlacedPair(*span, self._pair(option, options))
 
     def _key(self, option: int, options: Options) -> Key:
-        """A key of an option that stays when the options are sorted anew."""
+        """A key of an option that stays the same when the options are sorted again."""
         if option == NO_OPTION:
             return NO_KEY
         return int(options.rows[option]), int(options.starts[option])
 
     def fields(self, paths: Paths, options: Options) -> list[bytes]:
-        """The values of each path as n-best lists have them behind all others, by name."""
+        """The values of each path by name, as n-best lists have them after all others."""
         begins = self._of_model.model.listed
         return [
             "".join(f" {name}= {values[name]:g}" for name in sorted(values) if name.startswith(begins))
@@ -232,12 +229,12 @@ class SentenceValues:
 
 
 def counts(features: Sequence[SparseFeature], pair: PhrasePair) -> dict[str, float]:
-    """How often each name is found in a phrase pair."""
+    """Count the occurrences of each name in a phrase pair."""
     return _counted((feature.name, end) for feature in features for end in feature.of_pair(pair))
 
 
 def _counted(names: Iterable[tuple[str, bytes]]) -> dict[str, float]:
-    """How often each name is there; its two parts are the feature's name and the end."""
+    """Count names, given in two parts: the feature's name and the end."""
     found: dict[str, float] = defaultdict(float)
     for owner, end in names:
         found[value_name(owner, end)] += 1.0

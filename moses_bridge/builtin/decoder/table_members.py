@@ -1,8 +1,8 @@
-"""The phrase tables of each decoding path, and the scores of the translations that a group's tables share.
+"""The phrase tables of each decoding path, and the scores of translations shared by a group's tables.
 
-Which tables have a translation depends on the weights, since each gives only its own best ones to the group
-(PhraseDictionaryGroup::CreateTargetPhraseCollection of Moses). So the scores of a group are made when a source
-phrase is first needed.
+Each table gives only its best translations under the weights to the group
+(PhraseDictionaryGroup::CreateTargetPhraseCollection of Moses), so the scores of a group are computed when a
+source phrase is first needed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Members(NamedTuple):
     """The tables of all paths; each path has a part of the columns of `scores`.
 
     Attributes:
-        has_groups: whether a path has a group; else nothing but `first_tables` is used.
+        has_groups: whether a path has a group; otherwise only `first_tables` is used.
         first_tables: (n_paths + 1,) int64, the first table of each path.
         is_group, restricted, averaged, mixed: (n_paths,) bool; see `TableGroup`.
         counts: (n_paths, 3) int64, first columns of phrase counts, word counts and counts of sets; NO_COUNTS
             for none.
-        limits: (n_tables,) int64, most translations of a source phrase that a table gives to its path; 0 for
+        limits: (n_tables,) int64, the most translations of a source phrase given by a table to its path; 0 for
             all.
         first_scores: (n_tables + 1,) int64, first column of each table in `loaded`.
         columns: (n_tables,) int64, the same in the scores of its path.
         own_weights: (n_tables,) int64, place of a table's own first weight in the weight vector.
-        defaults: (n_columns,) float32, scores of a translation that no table has.
+        defaults: (n_columns,) float32, scores of a translation missing in all tables.
         shares: (n_columns, n_most_tables) float64, shares of the tables of a mixture.
         first_columns: (n_paths + 1,) int64, first column of each path.
         loaded: (n_rows, n_scores) float32, each table's own scores.
@@ -62,12 +62,10 @@ class Members(NamedTuple):
 
 
 def make_members(
-    paths: Sequence[DecodingPath],
-    limits: Sequence[int],
-    weight_places: Mapping[str, int],
+    paths: Sequence[DecodingPath], limits: Sequence[int], weight_places: Mapping[str, int],
     loaded: NDArray[np.float32],
-) -> Members:
-    """The tables of the paths.
+) -> Members:  # fmt: skip
+    """Arrange the tables of the decoding paths.
 
     Args:
         paths: the decoding paths.
@@ -117,7 +115,7 @@ def _shares(groups: Sequence[TableGroup], first_columns: NDArray[np.int64]) -> N
 
 
 def _counts(group: TableGroup, first: int) -> list[int]:
-    """The first column of each kind of counts of a group."""
+    """The first column of each kind of count of a group."""
     there = group.phrase_counts, group.word_counts, group.set_counts
     n_members = len(group.members)
     sizes = [group.n_table_scores, n_members * there[0], n_members * there[1]]
@@ -131,8 +129,8 @@ class NodeRows(NamedTuple):
     Attributes:
         numbers: (n,) int64, numbers of the rows.
         alone: (n,) float64, the weighted score of each without its table's scores.
-        owners: (n,) int64, which tables of the path have the translation, a bit for each; 0 if the row is not
-            used, since its table does not give it to the path or another row has the same words.
+        owners: (n,) int64, the tables of the path with the translation, a bit for each; 0 for an unused row,
+            not given to the path or with the same words as another row.
         parts: (n, n_most_tables) int64, the row of each of these tables; NO_ROW for none.
     """
 
@@ -146,15 +144,7 @@ class NodeRows(NamedTuple):
 def join_rows(
     found: NodeRows, rows: TableRows, first_rows: Any, members: Members, weights: Any
 ) -> None:
-    """Fill the owners of a source phrase's rows, and the scores of the rows used.
-
-    Args:
-        found: the rows; the owners are 0.
-        rows: all rows.
-        first_rows: see `LoadedTable`.
-        members: the tables.
-        weights: the weight vector.
-    """
+    """Fill the owners of a source phrase's rows, 0 at first, and the scores of the used rows."""
     end = 0
     for path in range(len(members.is_group)):
         start = end
@@ -176,7 +166,7 @@ def join_rows(
 def _given_rows(
     table: int, begin: int, end: int, found: NodeRows, members: Members, weights: Any
 ) -> Any:
-    """The rows that a table gives to its path: the best under its own weights, or all in their order."""
+    """The rows given by a table to its path: the best under its own weights, or all in order."""
     if members.limits[table] == 0:
         return np.arange(begin, end)
     scores = found.alone[begin:end].copy()
@@ -221,7 +211,7 @@ def _same_words(one: int, other: int, rows: TableRows) -> bool:
 
 @inner
 def _copy_scores(path: int, row: int, parts: Any, rows: TableRows, members: Members) -> None:
-    """Give a translation the scores of its tables, and the defaults for the others."""
+    """Give a translation the scores of its tables, and defaults for the other tables."""
     for j in range(members.first_columns[path], members.first_columns[path + 1]):
         rows.scores[row, j] = members.defaults[j]
     first_table = members.first_tables[path]
@@ -234,7 +224,7 @@ def _copy_scores(path: int, row: int, parts: Any, rows: TableRows, members: Memb
 
 @inner
 def _mix(path: int, row: int, parts: Any, rows: TableRows, members: Members) -> None:
-    """Give a translation the logarithms of its tables' mean probabilities; a table without it has 0."""
+    """Give a translation the logarithms of its tables' mean probabilities, 0 for a table without it."""
     first_table, column = members.first_tables[path], members.first_columns[path]
     for j in range(members.first_columns[path + 1] - column):
         mean = 0.0
@@ -248,7 +238,7 @@ def _mix(path: int, row: int, parts: Any, rows: TableRows, members: Members) -> 
 
 @inner
 def _fill_rest(path: int, row: int, owners: int, rows: TableRows, members: Members) -> None:
-    """The counts of a translation, and the scores of tables without it where these are means."""
+    """Set the counts of a translation, and the mean scores of tables without it."""
     first_table, last_table = members.first_tables[path], members.first_tables[path + 1]
     counts, scores = members.counts[path], rows.scores[row]
     for number in range(last_table - first_table):
@@ -264,7 +254,7 @@ def _fill_rest(path: int, row: int, owners: int, rows: TableRows, members: Membe
 
 @inner
 def _average(first_table: int, last_table: int, scores: Any, owners: int, members: Members) -> None:
-    """Give the mean scores of the tables with a translation to those without it; all have equally many."""
+    """Give tables without a translation the mean scores of those with it; all have equally many scores."""
     for j in range(members.first_scores[first_table + 1] - members.first_scores[first_table]):
         total, n_owners = 0.0, 0
         for table in range(first_table, last_table):

@@ -1,4 +1,4 @@
-"""Translation of a sentence, from its bytes to its translations."""
+"""Translation of one sentence, from its bytes to its translations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-
 
 
 def source_text(line: bytes, model: Model, place: Place = UNNAMED) -> MarkedText:
-    """The words of a line.
+    """Read the words of a line.
 
     Raises:
         InputError: a tag is malformed, a given translation has too many source words, or a word has another
@@ -67,20 +67,14 @@ def source_text(line: bytes, model: Model, place: Place = UNNAMED) -> MarkedText
 
 
 def check_source(lines: Sequence[bytes], model: Model, path: StrPath) -> None:
-    """Read all lines before the first is translated; see `source_text`.
-
-    Args:
-        lines: the lines to translate.
-        model: the model.
-        path: their file, for errors.
-    """
+    """Read all lines before the first is translated; see `source_text`. `path` is named in errors."""
     if not is_plain(model.values):
         for number, line in enumerate(lines, start=1):
             source_text(line, model, Place(path, number))
 
 
 def is_plain(values: IniValues) -> bool:
-    """Whether lines have words alone: no tags, no factors."""
+    """Whether lines consist of words alone, without tags or factors."""
     return values.xml_input == "pass-through" and values.n_input_factors == 1
 
 
@@ -118,13 +112,7 @@ class Translator:
         choose_for_sentence(source, max_words, self.weighted)
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
-        """The best translation, and the lines of the n-best list (none for an empty sentence).
-
-        Args:
-            sentence_id: number of the sentence, from 0.
-            line: its words.
-            nbest: format of the n-best list; None for none.
-        """
+        """The best translation of sentence number sentence_id, and its n-best lines (none without words)."""
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
@@ -199,10 +187,7 @@ class Translator:
         )  # fmt: skip
 
     def _target_ids(self, text: MarkedText) -> tuple[dict[bytes, int], dict[int, bytes]]:
-        """The number of each word as a target word, and the names of those unknown to the model.
-
-        These have new numbers after all others.
-        """
+        """The number of each word as a target word, and the names of unknown ones, numbered last."""
         known, n_known = self.model.target_ids, len(self.model.target_words)
         ids: dict[bytes, int] = {}
         names: dict[int, bytes] = {}
@@ -214,11 +199,11 @@ class Translator:
         return ids, names
 
     def _copy(self, word: bytes, ids: Mapping[bytes, int]) -> int:
-        """The target word for an unknown word; one with a digit is never dropped."""
+        """The target word for an unknown word; words with a digit are never dropped."""
         is_dropped = self.model.values.drop_unknown and not DIGIT.search(word)
         return DROPPED if is_dropped else ids[word]
 
 
 def effective_distortion_limit(limit: int) -> int:
-    """The distortion limit used by the search: at most MAX_WINDOW, also for no limit (negative)."""
+    """The distortion limit used by the search: at most MAX_WINDOW, even without a limit (negative)."""
     return min(limit, MAX_WINDOW) if limit >= 0 else MAX_WINDOW

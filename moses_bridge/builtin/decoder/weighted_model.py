@@ -20,11 +20,11 @@ UNKNOWN_SIZE = -1
 
 
 class LanguageModel(NamedTuple):
-    """The language model in the form for the search: the first one, and with it the further ones.
+    """The language models in the form for the search: the first one, with the further ones.
 
     Attributes:
         tables: tables of its `LmIndex`.
-        n_words: size of its vocabulary; it does not know target words from this number on.
+        n_words: size of its vocabulary; target words from this number on are unknown to it.
         unk_id, bos_id, eos_id: numbers of <unk>, <s> and </s>.
         order: its order.
         further: all other models.
@@ -44,7 +44,7 @@ class Choices(NamedTuple):
 
     Attributes:
         starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:ends[i]], best first.
-        ends: (n_nodes,) int64; without groups of tables, where the next node's rows start.
+        ends: (n_nodes,) int64; without groups of tables, the first row of the next node.
         rows: int64, numbers of rows.
         done: (n_nodes,) bool, whether the node's rows have been chosen.
         table_limits: (n_paths,) int64, largest number of rows of each path for a node; 0 for all.
@@ -74,8 +74,8 @@ class WeightedModel(NamedTuple):
     """Tables and weights for making translation options, common to all sentences.
 
     Attributes:
-        rows, trie, first_rows, node_starts, node_rows: see `LoadedTable`. With groups of tables the scores of
-            the rows are those of the paths, filled with the choices.
+        rows, trie, first_rows, node_starts, node_rows: see `LoadedTable`. With groups of tables, the rows'
+            scores are those of the paths, filled with the choices.
         members: the tables of each path.
         reordering: (n_rows, 6) natural logarithms.
         lm_scores: (n_rows,) float32, log10 probability of a row's target words without context, NaN if not
@@ -85,7 +85,7 @@ class WeightedModel(NamedTuple):
         lm: the language models.
         choices: the rows kept for each source phrase.
         weights: the weight vector.
-        early_distortion: whether jumps cost what `early_cost` says.
+        early_distortion: whether jumps have the cost `early_cost`.
     """
 
     rows: TableRows
@@ -107,13 +107,10 @@ class WeightedModel(NamedTuple):
 def make_weighted_model(
     model: Model, lm_scores: NDArray[np.float32], weights: NDArray[np.float64]
 ) -> WeightedModel:
-    """Combine a model with weights.
+    """Combine a model with weights, (n_features,).
 
-    Args:
-        model: tables and language model.
-        lm_scores: see `WeightedModel`; they do not depend on the weights, so several weighted models can
-            share one array, one after the other.
-        weights: (n_features,) the weight vector.
+    The lm_scores (see `WeightedModel`) do not depend on the weights, so several weighted models can share one
+    array, one after the other.
     """
     table, lm = model.table, model.lm
     return WeightedModel(
@@ -143,7 +140,7 @@ def make_weighted_model(
 
 
 def _rows_to_choose(rows: TableRows, model: Model) -> TableRows:
-    """The rows: with groups with empty scores, whose pages need no memory; with sparse features with a sum."""
+    """The rows, with empty scores for groups, whose pages need no memory, or with a column for sparse sums."""
     if model.sparse:
         sums = np.zeros(len(rows.nodes), np.float32)
         return rows._replace(scores=np.column_stack([rows.scores, sums]))
@@ -159,13 +156,7 @@ def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
 
 
 def no_choices(table: LoadedTable, table_limits: Sequence[int], members: Members) -> Choices:
-    """Empty arrays for the choices of all nodes.
-
-    Args:
-        table: the phrase tables.
-        table_limits: largest number of rows of each path to choose for a node; 0 keeps all.
-        members: the tables of each path.
-    """
+    """Make empty arrays for the choices of all nodes; table_limits are those of the paths, 0 keeping all."""
     kept = np.zeros(len(table.node_starts) - 1, np.int64)
     of_paths = np.add.reduceat(rows_of_tables(table), members.first_tables[:-1])
     for counts, limit in zip(of_paths, table_limits, strict=True):

@@ -1,8 +1,8 @@
 """The source place of each target word, from the word links of the phrase table.
 
-The rules are those of Devlin et al. (2014), section 2.1. A word with one link has the linked source word. With
-several links it has the middle one, or the lower of two middle ones. Without a link it has that of the nearest
-linked word; if two are equally near, of the right one. If no word is linked, target places are scaled to the
+The rules are those of Devlin et al. (2014), section 2.1. A word with one link has the linked source word, one
+with several links the middle one, or the lower of two middle ones. A word without a link has that of the
+nearest linked word, the right one of two equally near. If no word is linked, target places are scaled to the
 length of the source. `</s>` has the place after the last source word, and a copied word its own source word.
 
 During search, the nearest linked word is found within the phrase, and in a phrase without links places are
@@ -47,9 +47,6 @@ class WordPlaces(NamedTuple):
 def check_links(table: LoadedTable) -> None:
     """Check that each phrase table has word links, all of them within their phrase pairs.
 
-    Args:
-        table: the tables.
-
     Raises:
         InputError: a table has no links, or one is malformed or out of range.
     """
@@ -72,7 +69,7 @@ def check_links(table: LoadedTable) -> None:
 
 
 def _check_any_link(rows: TableRows, path: Path, first: int, end: int) -> None:
-    """Check that there is a link in the rows of a table, unless it has no target words."""
+    """Check that there is a link in a table with target words."""
     has_words = rows.word_starts[first] < rows.word_starts[end]
     if has_words and MINUS not in rows.links[rows.link_starts[first] : rows.link_starts[end]]:
         raise InputError(
@@ -123,12 +120,7 @@ def _read_whole(text: Any, start: int, end: int) -> int:
 
 @compiled
 def option_places(rows: TableRows, options: Options) -> WordPlaces:
-    """The places of all words of a sentence's options.
-
-    Args:
-        rows: rows of a table accepted by `check_links`.
-        options: options of the sentence.
-    """
+    """The places of all words of a sentence's options; the rows must be accepted by `check_links`."""
     n_words = len(options.words)
     places = WordPlaces(np.full(n_words, NO_LINK, np.int32), np.empty(n_words, np.int32))
     for option in range(len(options.rows)):
@@ -147,7 +139,7 @@ def option_places(rows: TableRows, options: Options) -> WordPlaces:
 
 @inner_maker
 def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
-    """Fill `out` with the middle one of the links of each word of a row, as places in the sentence."""
+    """Fill `out` with the middle link of each word of a row, as a place in the sentence."""
     begin, last = rows.link_starts[row], rows.link_starts[row + 1]
     links = np.empty(last - begin, np.int64)
     n_links = 0
@@ -159,12 +151,12 @@ def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
         token, end = next_token(rows.links, end, last)
     first = 0
     while first < n_links:
-        target, behind = links[first] >> TARGET_SHIFT, first + 1
-        while behind < n_links and links[behind] >> TARGET_SHIFT == target:
-            behind += 1
-        middle = links[(first + behind - 1) // 2]
+        target, end_of_word = links[first] >> TARGET_SHIFT, first + 1
+        while end_of_word < n_links and links[end_of_word] >> TARGET_SHIFT == target:
+            end_of_word += 1
+        middle = links[(first + end_of_word - 1) // 2]
         out[target] = start + (middle & ((1 << TARGET_SHIFT) - 1))
-        first = behind
+        first = end_of_word
 
 
 @inner
@@ -188,7 +180,7 @@ def _fill_places(linked: Any, start: int, n_source: int, out: Any) -> None:
 
 @inner
 def _nearest_linked(linked: Any, i: int) -> int:
-    """The nearest linked word, the right one of two; NO_LINK without any."""
+    """The nearest linked word, the right one of two; NO_LINK if there is none."""
     for distance in range(len(linked)):
         if i + distance < len(linked) and linked[i + distance] != NO_LINK:
             return i + distance
@@ -201,11 +193,8 @@ def _nearest_linked(linked: Any, i: int) -> int:
 def path_places(phrase_starts: Any, phrases: Any, linked: Any, options: Options) -> Any:
     """The places of all words of whole translations, each with its `</s>`, *Shape:* (n_ngrams,) int32.
 
-    Args:
-        phrase_starts: (n_paths + 1,), indices of `phrases`.
-        phrases: the paths' options.
-        linked: linked places from `option_places`.
-        options: options of the sentence.
+    phrase_starts, (n_paths + 1,), are indices of `phrases`, the paths' options; `linked` is from
+    `option_places`.
     """
     n_paths, n_words = len(phrase_starts) - 1, 0
     for option in phrases:

@@ -26,7 +26,7 @@ from moses_bridge.formats.row_columns import (
     DIRECT_PROB,
     JOINT_COUNT,
     RowColumns,
-    column_behind_scores,
+    column_after_scores,
     find_columns,
     has_scores,
 )
@@ -207,7 +207,7 @@ def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
 @inner
 def _joint_count(text: Any, row: RowColumns) -> float:
     """The joint count of a row; NaN if it cannot be read exactly."""
-    counts, counts_end = column_behind_scores(text, row, COUNTS)
+    counts, counts_end = column_after_scores(text, row, COUNTS)
     token = token_end = counts
     for _ in range(JOINT_COUNT + 1):
         token, token_end = next_token(text, token_end, counts_end)

@@ -1,4 +1,4 @@
-"""Texts that are decoded on a Ray cluster of this machine, against those of one process."""
+"""Texts decoded on a Ray cluster of this machine, against those of one process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 CONFIG = DecoderConfig(kind="builtin", stack_size=20, pop_limit=40, alignment=True)
 
-NOBODY = Cluster(1)  # it is not asked for anything
+NOBODY = Cluster(1)  # never used
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def cluster(ray_cluster: Any) -> Iterator[Cluster]:
 
 @pytest.fixture
 def system(small_golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model whose ini has paths from there, which is the working directory."""
+    """The working directory, with a model whose ini has paths relative to it."""
     folder = tmp_path / "system"
     shutil.copytree(small_golden / "decode", folder)
     monkeypatch.chdir(folder)
@@ -58,10 +58,10 @@ def test_texts_and_lists_are_those_of_one_process(system: Path, cluster: Cluster
     assert expected["ini"] == expected["no list"] != expected["other"]
     for name, lines in expected.items():
         different = [pair for pair in zip(found[name], lines, strict=True) if pair[0] != pair[1]]
-        assert (name, different[:2]) == (name, [])  # few, or what differs is lost among all
+        assert (name, different[:2]) == (name, [])  # two are enough to see the difference
 
 
-def test_wrong_weights_are_told_before_anybody_is_asked(system: Path) -> None:
+def test_wrong_weights_are_reported_before_anybody_is_asked(system: Path) -> None:
     decoder = ClusterDecoder(Path("moses.ini"), CONFIG, NOBODY)
     with pytest.raises(ConfigError, match="WordPenalty0"):
         decoder.translations([b"a"], {"WordPenalty0": [1.0, 2.0]}, None)
@@ -72,6 +72,6 @@ def test_moses_decodes_on_no_cluster() -> None:
         ClusterDecoder(Path("moses.ini"), DecoderConfig(kind="moses"), NOBODY)
 
 
-def test_a_machine_without_the_directory_is_told() -> None:
+def test_a_machine_without_the_directory_is_reported() -> None:
     with pytest.raises(UserError, match=r"No such file.*needs the same directories on all"):
         PartTranslator("/no such directory", Path("moses.ini"), CONFIG)

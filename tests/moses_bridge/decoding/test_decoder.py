@@ -1,4 +1,4 @@
-"""The decoders' door: against Moses's outputs, a search through everything, and a stand-in for moses."""
+"""The decoders, compared with Moses's outputs, an exhaustive search, and a fake program `moses`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def features_of(phrases: list[tuple[int, int, str]], words: list[str], lm: Any) 
     return [*moves, -jumps, log_prob, -len(text.split()), len(phrases), *table]
 
 
-def search_everything(text: str, lm: Any, limit: int) -> dict[str, float]:
+def exhaustive_search(text: str, lm: Any, limit: int) -> dict[str, float]:
     """The best score of every translation, over all segmentations and orders."""
     words, best = text.split(), dict[str, float]()
     for spans in segmentations(words):
@@ -171,14 +171,14 @@ def search_everything(text: str, lm: Any, limit: int) -> dict[str, float]:
 @pytest.mark.parametrize(
     "text", ["house", "the blue house", "blue the house", "the house X the blue", "X"]
 )
-def test_nbest_list_of_an_unbounded_search_is_that_of_a_search_through_everything(
+def test_nbest_list_of_an_unbounded_search_is_that_of_an_exhaustive_search(
     toy: Path, text: str, kenlm: Any
 ) -> None:
     wide = DecoderConfig(
         kind="builtin", stack_size=5000, pop_limit=20000, table_limit=0, distortion_limit=-1
     )
     out, nbest = run(toy, text + "\n", wide, nbest_size=20)
-    expected = search_everything(text, kenlm.Model(str(toy.parent / "lm.arpa")), 99)
+    expected = exhaustive_search(text, kenlm.Model(str(toy.parent / "lm.arpa")), 99)
     best = sorted(expected.values(), reverse=True)[:20]
     fields = [line.split(" ||| ") for line in nbest]
     assert [float(field[3]) for field in fields] == pytest.approx(best, abs=2e-3, rel=1e-5)
@@ -206,7 +206,7 @@ def test_feature_values_follow_their_definitions(toy: Path, kenlm: Any) -> None:
         assert names == [*ORDER, "TranslationModel0"]
 
 
-def test_an_empty_target_is_told_by_its_place(toy: Path) -> None:
+def test_an_empty_target_is_reported_by_its_place(toy: Path) -> None:
     options = DecoderConfig(kind="builtin", segmentation=True, distortion_limit=0)
     _, nbest = run(toy, "the house\n", options)
     (line,) = [line for line in nbest if line.split(" ||| ")[1].strip() == "maison"]
@@ -214,13 +214,13 @@ def test_an_empty_target_is_told_by_its_place(toy: Path) -> None:
 
 
 def without_empty(table: Path) -> None:
-    """Take out rows with an empty target, whose place a segmentation does not tell."""
+    """Remove rows with an empty target, whose position is not in a segmentation."""
     rows = table.read_text().split("\n")
     table.write_text("\n".join(row for row in rows if "|||  |||" not in row))
 
 
 def span_of(text: str) -> tuple[int, int]:
-    """First word and word behind the last of "3" or "3-5"."""
+    """The first word of "3" or "3-5", and the word after the last."""
     first, _, last = text.partition("-")
     return int(first), int(last or first) + 1
 
@@ -264,7 +264,7 @@ def test_a_long_sentence_is_translated_whole(toy: Path) -> None:
     assert out[0].count("maison") + out[0].count("domicile") == 200
 
 
-def test_processes_give_what_one_gives(toy: Path) -> None:
+def test_several_processes_give_the_same_as_one(toy: Path) -> None:
     words = ["the", "blue", "house", "X"]
     lines = [" ".join(line) for line in itertools.product(words, repeat=3)][:30]
     text = "\n".join([*lines, "", "the"]) + "\n"
@@ -338,7 +338,7 @@ def numbers(fields: list[str]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("Distortion\n", "Distortion\nOpSequenceModel path=x\n", "OpSequenceModel"),
         ("Distortion\n", "Distortion\nDistortion name=Again\n", "2 features of kind Distortion"),
@@ -357,17 +357,17 @@ def numbers(fields: list[str]) -> list[float]:
         ("Distortion\n", "ProbingPT path=pt\n", "with path=the text table that it was made from"),
     ],
 )
-def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:
+def test_unsupported_features_are_named(toy: Path, old: str, new: str, message: str) -> None:
     text = toy.read_text()
-    old, new, told = (each.replace("{folder}", str(toy.parent)) for each in (old, new, told))
+    old, new, message = (each.replace("{folder}", str(toy.parent)) for each in (old, new, message))
     assert text.count(old) == 1
     toy.write_text(text.replace(old, new))
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         run(toy, "the\n")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "message"),
     [
         ("limit]\n6", "limit]\nfew", 2, "distortion-limit: 'few', expected a whole number from -1"),
         ("limit]\n6", "limit]\n# longest\n1_0", 3, "distortion-limit: '1_0'"),
@@ -382,7 +382,7 @@ def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, 
     ],
 )
 def test_limits_are_read_as_strictly_as_moses_reads_them(
-    toy: Path, old: str, new: str, line: int | None, told: str
+    toy: Path, old: str, new: str, line: int | None, message: str
 ) -> None:
     text = toy.read_text()
     assert text.count(old) == 1
@@ -392,7 +392,7 @@ def test_limits_are_read_as_strictly_as_moses_reads_them(
         line = 1 + changed[: changed.index("table-limit")].count("\n")
     else:
         line += text[: text.index("[distortion-limit]")].count("\n")
-    with pytest.raises(InputError, match=f"moses.ini:{line}: found {told}"):
+    with pytest.raises(InputError, match=f"moses.ini:{line}: found {message}"):
         run(toy, "the\n")
 
 
@@ -441,7 +441,7 @@ def test_no_jobs_no_nbest_size_no_moses(toy: Path, monkeypatch: pytest.MonkeyPat
         run(toy, "the\n", nbest_size=0)
 
 
-def test_a_process_that_dies_is_told(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_reported(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(first_id: int, lines: list[bytes]) -> list[tuple[bytes, list[bytes]]]:
         os._exit(9)
 
@@ -452,7 +452,7 @@ def test_a_process_that_dies_is_told(toy: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (toy.parent / "out").exists()
 
 
-STAND_IN = """#!/bin/sh
+FAKE_MOSES = """#!/bin/sh
 echo "$@" >> {folder}/commands
 while [ $# -gt 0 ]; do
     [ "$1" = -i ] && input=$2
@@ -465,7 +465,7 @@ sed 's/$/ /' "$input" {extra}
 
 @pytest.fixture
 def stand_in(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program named moses that notes its arguments and prints its input."""
+    """A program named moses that records its arguments and prints its input."""
     write_stand_in(toy.parent)
     monkeypatch.setenv("PATH", f"{toy.parent}/bin:{os.environ['PATH']}")
     return toy
@@ -474,7 +474,7 @@ def stand_in(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write_stand_in(folder: Path, extra: str = "") -> None:
     program = folder / "bin/moses"
     program.parent.mkdir(exist_ok=True)
-    program.write_text(STAND_IN.format(folder=folder, extra=extra))
+    program.write_text(FAKE_MOSES.format(folder=folder, extra=extra))
     program.chmod(0o755)
 
 
@@ -554,7 +554,7 @@ def test_moses_gets_absolute_paths(stand_in: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", ["| tail -n 1", "; echo out of memory >&2; exit 3"])
-def test_a_moses_that_fails_is_told(stand_in: Path, extra: str) -> None:
+def test_a_moses_that_fails_is_reported(stand_in: Path, extra: str) -> None:
     write_stand_in(stand_in.parent, extra)
     with pytest.raises(ToolError, match="moses"):
         run(stand_in, "the\nhouse\n", DecoderConfig())
@@ -562,7 +562,7 @@ def test_a_moses_that_fails_is_told(stand_in: Path, extra: str) -> None:
 
 
 def test_moses_may_be_given_weights_of_a_feature_without_a_weight_line(stand_in: Path) -> None:
-    """Moses takes 1 for each of its values, and what overwrites that is one weight for each too."""
+    """Moses takes 1 for each of its values, so overwriting needs one weight for each too."""
     lines = stand_in.read_text().splitlines()
     stand_in.write_text("".join(f"{line}\n" for line in lines if "TranslationModel0=" not in line))
     search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
@@ -598,7 +598,7 @@ def test_the_command_decodes_with_weights_of_a_file(toy: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["probing", "compressed"])
 def test_a_binary_language_model_gives_the_same_lists(kind: str, tmp_path: Path) -> None:
-    """The file was made of the ARPA file by KenLM's build_binary."""
+    """The file was made from the ARPA file by KenLM's build_binary."""
     data = Path(__file__).resolve().parents[2] / "data"
     for file in (data / "moses" / "decode").iterdir():
         shutil.copy(file, tmp_path)
@@ -611,7 +611,7 @@ def test_a_binary_language_model_gives_the_same_lists(kind: str, tmp_path: Path)
 
 
 def test_settings_of_a_decoder_load_no_compiled_code() -> None:
-    """Commands that only read what a run recorded start in a fraction of a second."""
+    """Commands that only read the records of a run start in a fraction of a second."""
     code = "import sys, moses_bridge.decoding.decoder; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numba", "moses_bridge.builtin.decoder"} & {*found.stdout.split()}

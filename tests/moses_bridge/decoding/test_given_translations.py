@@ -1,4 +1,4 @@
-"""Forced decoding and scoring of given entries, against Moses's lists and a search through everything."""
+"""Forced decoding and scoring of given entries, against Moses's lists and an exhaustive search."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def ini(tmp_path: Path) -> Path:
 
 
 def derivations(source: list[str]) -> Iterator[list[tuple[int, int, str]]]:
-    """All sequences of phrase pairs that the distortion limit of 2 allows."""
+    """All sequences of phrase pairs allowed by the distortion limit of 2."""
 
     def extend(
         covered: set[int], path: list[tuple[int, int, str]]
@@ -199,7 +199,7 @@ def test_other_weights_give_other_totals(ini: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"0 ||| a a ||| A= 1 ||| 0", "no segmentation"),
         (b"0 ||| a a ||| A= 1 ||| 0 ||| 0=zero", "zero"),
@@ -210,11 +210,13 @@ def test_other_weights_give_other_totals(ini: Path) -> None:
         (b"2 ||| a ||| A= 1 ||| 0 ||| 0=0", "the sentence id 2"),
     ],
 )
-def test_entries_that_cannot_be_scored_are_told_by_line(ini: Path, line: bytes, told: str) -> None:
+def test_entries_that_cannot_be_scored_are_reported_by_line(
+    ini: Path, line: bytes, message: str
+) -> None:
     source, nbest = ini.parent / "in", ini.parent / "list"
     source.write_bytes(b"u v\n\n")
     nbest.write_bytes(line + b"\n")
-    with pytest.raises(InputError, match=f"list:1: .*{told}"):
+    with pytest.raises(InputError, match=f"list:1: .*{message}"):
         score_entries(ini, source, nbest, ini.parent / "out", None)
 
 
@@ -261,7 +263,7 @@ def test_outputs_of_moses_are_made_at_least_as_well(golden: Path, tmp_path: Path
 
 
 def test_forced_translations_are_those_of_moses(small_golden: Path, tmp_path: Path) -> None:
-    """Of the references, by its feature ConstrainedDecoding; an empty line where there is no way."""
+    """Of the references, by its feature ConstrainedDecoding; an empty line for an impossible one."""
     folder, nbest, out = small_golden / "decode", tmp_path / "nbest", tmp_path / "out"
     texts = folder / "input.en", folder / "reference.fr", out
     force_translations(folder / "moses.ini", DecoderConfig(), 1, *texts, None, nbest)

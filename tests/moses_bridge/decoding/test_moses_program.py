@@ -1,4 +1,4 @@
-"""The decoder that starts the program `moses`, with the program itself."""
+"""The decoder starting the program `moses`, with the program itself."""
 
 from __future__ import annotations
 

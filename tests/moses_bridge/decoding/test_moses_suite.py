@@ -83,7 +83,7 @@ def nbest_of(path: Path) -> Stored:
     ],
 )
 def test_translations_and_scores_are_those_of_moses(name: str, tmp_path: Path) -> None:
-    """Of the last sentence of phrase.multimodel nothing is stored."""
+    """Nothing is stored for the last sentence of phrase.multimodel."""
     found, nbest = decode(name, tmp_path, {})
     expected = stored(name, "TRANSLATION")
     assert len(expected) > 4 and found[: len(expected)] == expected
@@ -103,7 +103,7 @@ def test_given_translations_have_the_scores_of_moses(name: str, tmp_path: Path) 
     model.write_text(sentence_model(lists))
     replaced = {f"{SUITE}/lm/europarl.en.srilm.gz": str(model)}
     if name.endswith("oldformat"):
-        replaced["[ttable-file]\n1 "] = "[ttable-file]\n0 "  # the text table beside the binary one
+        replaced["[ttable-file]\n1 "] = "[ttable-file]\n0 "  # the text table next to the binary one
     else:
         replaced["PhraseDictionaryBinary"] = "PhraseDictionaryMemory"
     found, nbest = decode(name, tmp_path, replaced)
@@ -173,7 +173,7 @@ def test_deleted_words_have_the_values_of_moses(tmp_path: Path) -> None:
 
 
 def sentence_model(lists: Stored) -> str:
-    """An n-gram model that gives each stored translation the score of the suite's model, and others none.
+    """An n-gram model giving each stored translation the score of the suite's model, and others none.
 
     The suite's own model is not in every copy of it. Each word has probability 1, and `</s>` behind a whole
     translation the probability of that translation.

@@ -1,4 +1,4 @@
-"""The decoder as plain Python and NumPy, which compute with the types of what they are given."""
+"""The decoder as plain Python and NumPy, which compute with the types of their arguments."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_placeholder_alone_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"<n>a", "no end of the tag 'n'"),
         (b"a</n>", "the tag '</n>', expected the end of the tag opened last"),
@@ -55,8 +55,8 @@ def test_a_placeholder_alone_changes_nothing() -> None:
         (b"a <wall/> b", "the built-in decoder has no such tag"),
     ],
 )
-def test_faulty_tags_are_told_with_their_line(line: bytes, told: str) -> None:
-    with pytest.raises(InputError, match=f"text:3: .*{told}"):
+def test_faulty_tags_are_reported_with_their_line(line: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=f"text:3: .*{message}"):
         parse_marked(line, PLACE)
 
 

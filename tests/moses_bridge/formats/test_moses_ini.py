@@ -216,7 +216,7 @@ def test_faulty_inis(path: Path, old: bytes, new: bytes, line: int | None, found
     assert error.value.line == line
 
 
-def test_paths_are_sought_here_and_beside_the_ini(
+def test_paths_are_sought_here_and_next_to_the_ini(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = path.parent / "here"

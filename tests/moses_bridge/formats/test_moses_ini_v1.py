@@ -80,7 +80,7 @@ def test_it_is_written_as_version_2() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             "0 0 0 2 model/table",
@@ -97,11 +97,11 @@ def test_it_is_written_as_version_2() -> None:
         ("[weight-w]\n-1", "[weight]\nWordPenalty0= -1", ":1: found the section .ttable-file."),
     ],
 )
-def test_faults_are_told_with_their_line(old: str, new: str, told: str | None) -> None:
+def test_faults_are_reported_with_their_line(old: str, new: str, message: str | None) -> None:
     assert V1.count(old) >= 1
     text = V1.replace(old, new, 1)
-    if told is None:
+    if message is None:
         assert read(text).features[-1].arguments["table-limit"] == "20"
         return
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         read(text)

@@ -50,8 +50,7 @@ def test_lines_come_back(tmp_path: Path, line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["decode/nbest100.cube400.gz", "decode/nbest1.default200.gz", "mert/run2.best*.out.gz"],
+    "name", ["decode/nbest100.cube400.gz", "decode/nbest1.default200.gz", "mert/run2.best*.out.gz"]
 )
 def test_lists_of_moses_come_back(golden: Path, name: str) -> None:
     (path,) = golden.glob(name)

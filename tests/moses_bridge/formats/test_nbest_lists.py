@@ -1,4 +1,4 @@
-"""N-best lists of Moses, Marian, fairseq and as JSON lines, read as those of Moses."""
+"""N-best lists of Moses, Marian, fairseq and in JSON lines, read as those of Moses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read(content: bytes, form: ListFormat, folder: Path, n_sentences: int = 2) -
     ]
 
 
-def test_marians_features_are_found_behind_links_and_scores_of_words(tmp_path: Path) -> None:
+def test_marians_features_are_found_after_links_and_scores_of_words(tmp_path: Path) -> None:
     assert read(MARIAN, "marian", tmp_path) == [
         (0, b"the house .", b"F0= -1.25 F1= -2"),
         (0, b"a house .", b"F0= -2.25 F1= -3"),

@@ -91,7 +91,7 @@ def test_any_program_that_speaks_the_protocol_will_do(greeting: str, open_id: in
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         (["/nonexistent/scorer"], "could not be started"),
         (["sh", "-c", "echo hello"], "expected a line ngram-scorer 2"),
@@ -100,22 +100,22 @@ def test_any_program_that_speaks_the_protocol_will_do(greeting: str, open_id: in
         (["sh", "-c", "echo no model here >&2; exit 3"], "status 3: no model here"),
     ],
 )
-def test_a_program_that_is_no_scorer_is_told(command: list[str], told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_a_program_that_is_no_scorer_is_reported(command: list[str], message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         ScorerProcess(command)
 
 
-def test_an_answer_that_breaks_off_is_told() -> None:
+def test_an_answer_that_breaks_off_is_reported() -> None:
     greeting = ["sh", "-c", "echo ngram-scorer 1 2 0 0; head -c 6 > /dev/null; printf ab"]
     with ScorerProcess(greeting) as scorer, pytest.raises(ToolError, match="breaks off"):
         scorer.encode([b"w"])
 
 
-def test_other_source_places_are_told() -> None:
+def test_other_source_places_are_reported() -> None:
     command = r"echo ngram-scorer 2 2 0 0 0 1; head -c 9 > /dev/null; printf '\005\000\000\000'"
-    with ScorerProcess(["sh", "-c", command]) as scorer, pytest.raises(ToolError) as told:
+    with ScorerProcess(["sh", "-c", command]) as scorer, pytest.raises(ToolError) as message:
         scorer.read([b"a b"])
-    assert "found 5 source places, expected 3" in str(told.value)
+    assert "found 5 source places, expected 3" in str(message.value)
 
 
 SERVED = """import sys

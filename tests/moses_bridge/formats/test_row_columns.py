@@ -1,4 +1,4 @@
-"""Columns found by compiled code against what Python splits."""
+"""Columns found by compiled code, compared with a split in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moses_bridge.formats.row_columns import (
     COUNTS,
     PROPERTIES,
     SPARSE,
-    column_behind_scores,
+    column_after_scores,
     column_end,
     find_columns,
     has_scores,
@@ -42,7 +42,7 @@ def first_columns(data: Any, start: int, end: int) -> tuple[tuple[int, ...], boo
 
 @njit
 def later_column(data: Any, column: int) -> tuple[int, int]:
-    return column_behind_scores(data, find_columns(data, 0, len(data)), column)
+    return column_after_scores(data, find_columns(data, 0, len(data)), column)
 
 
 @njit
@@ -83,7 +83,7 @@ def test_the_first_columns_are_those_that_python_splits() -> None:
 
 
 @pytest.mark.parametrize("column", [ALIGNMENT, COUNTS, SPARSE, PROPERTIES])
-def test_columns_behind_the_scores_are_those_that_python_splits(column: int) -> None:
+def test_columns_after_the_scores_are_those_that_python_splits(column: int) -> None:
     first, end = later_column(as_array(ROW), column)
     assert ROW[first:end] == ROW.split(b"|||")[column]
 
@@ -101,7 +101,7 @@ def test_a_bar_is_followed_by_a_blank() -> None:
 
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.tuples(st.binary(), st.binary()), max_size=4))
-def test_texts_stand_behind_the_scores(pairs: list[tuple[bytes, bytes]]) -> None:
+def test_texts_are_inserted_after_the_scores(pairs: list[tuple[bytes, bytes]]) -> None:
     clean = [tuple(part.translate(None, b"|\n") for part in pair) for pair in pairs]
     rows = b"".join(b"a|||%b|||1 0.5 |||%b\n" % pair for pair in clean)
     expected = b"".join(b"a|||%b|||1 0.5 7 |||%b\n" % pair for pair in clean)

@@ -1,4 +1,4 @@
-"""Phrase tables as data frames: the bytes of a table survive, and what is changed is all that changes."""
+"""Phrase tables as data frames: only changed values change the bytes of a table."""
 
 from __future__ import annotations
 

@@ -7,12 +7,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines
-from moses_bridge.formats.tuning_data import (
-    DataBlock,
-    read_features,
-    read_init_opt,
-    read_scores,
-)
+from moses_bridge.formats.tuning_data import DataBlock, read_features, read_init_opt, read_scores
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 3 2 3 LM0_0 TM0_0 TM0_1

@@ -29,7 +29,7 @@ from moses_bridge.formats.words import (
         (b"\x1c\x85 \x00", [b"\x1c\x85", b"\x00"]),
     ],
 )
-def test_words_stand_between_blanks_and_tabs(line: bytes, words: list[bytes]) -> None:
+def test_words_are_separated_by_blanks_and_tabs(line: bytes, words: list[bytes]) -> None:
     assert split_words(line) == words
 
 

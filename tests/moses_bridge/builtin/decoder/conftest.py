@@ -69,7 +69,7 @@ PAIRS = {
 
 
 def ini_text(limit: int, *table_weights: float) -> str:
-    """An ini of all dense features, with a table of so many scores."""
+    """An ini with all dense features and a table of n scores."""
     weights = " ".join(map(str, table_weights))
     return INI.format(limit=limit, n_scores=len(table_weights), weights=weights)
 
@@ -143,7 +143,7 @@ LM0= 0.5
 
 @pytest.fixture
 def write_model(tmp_path: Path) -> Callable[[bytes, str], Path]:
-    """Writes a model of a table with two scores and a bigram model; the ini's text may be another."""
+    """Writes a model with a table of two scores and a bigram model; the ini's text may be replaced."""
 
     def write(table: bytes, ini: str) -> Path:
         (tmp_path / "table").write_bytes(table)
@@ -157,7 +157,7 @@ def write_model(tmp_path: Path) -> Callable[[bytes, str], Path]:
 
 @pytest.fixture
 def small_ini() -> str:
-    """The ini's text of such a model."""
+    """The text of a small ini."""
     return SMALL_INI
 
 
@@ -203,7 +203,7 @@ LM0= 0.4
 
 @pytest.fixture
 def write_bigram_model(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a model without reordering table, of a table with one score and a bigram model of three words."""
+    """Writes a model of a table with one score and a bigram model of three words, without reordering."""
 
     def write(table: str) -> Path:
         (tmp_path / "table").write_text(table)

@@ -49,7 +49,7 @@ def test_one_table_needs_no_mapping(sections: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sections", "told"),
+    ("sections", "message"),
     [
         ("", "Two is in 0 lines of .mapping."),
         ("[mapping]\n0 T 0\n1 T 0", "One is in 2 lines"),
@@ -63,8 +63,8 @@ def test_one_table_needs_no_mapping(sections: str) -> None:
         ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n2", "begins with 2; .* path has 0"),
     ],
 )
-def test_other_mappings_are_refused(sections: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_other_mappings_are_refused(sections: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         decoding_paths(ini_of(sections))
 
 

@@ -56,7 +56,7 @@ def test_a_monotone_path_has_no_distortion(toy: Model, pairs: Pairs) -> None:
     assert found[:6] == pytest.approx(monotone, abs=1e-6)
 
 
-def test_behind_an_unknown_word_there_are_no_scores_of_its_reordering(
+def test_an_unknown_word_has_no_reordering_scores_for_the_next_phrase(
     toy: Model, pairs: Pairs
 ) -> None:
     table = sorted(pairs)

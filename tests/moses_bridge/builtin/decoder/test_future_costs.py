@@ -11,7 +11,7 @@ from moses_bridge.builtin.decoder.model import MAX_WINDOW
 
 
 def random_phrases(n_words: int, max_words: int, seed: int) -> NDArray[np.float64]:
-    """The best phrase of each span, (n_words + 1, n_words + 1): start, end; single words have one as a rule."""
+    """The best phrase of each span, (n_words + 1, n_words + 1): start, end; most single words have one."""
     generator = np.random.default_rng(seed)
     best = np.full((n_words + 1, n_words + 1), -np.inf)
     for start in range(n_words):
@@ -76,9 +76,9 @@ def test_of_a_longer_sentence_spans_are_equal_and_tails_but_for_rounding() -> No
     assert tails == pytest.approx(table[:, -1], rel=1e-13)
 
 
-def test_what_no_phrases_cover_has_no_estimate() -> None:
+def test_spans_covered_by_no_phrases_have_no_estimate() -> None:
     best = random_phrases(LONGEST_SPAN + 10, 3, 3)
-    best[:6, 6:] = -np.inf  # nothing reaches beyond word 5
+    best[:6, 6:] = -np.inf  # no phrase reaches beyond word 5
     best[5, :] = -np.inf
     spans, tails = found_for(best)
     assert (tails[:6] == -np.inf).all() and (tails[6:] > -np.inf).any()

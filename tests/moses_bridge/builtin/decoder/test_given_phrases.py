@@ -92,7 +92,7 @@ def test_a_given_translation_can_be_forced(write_bigram_model: Write, tmp_path: 
     assert paths[3].read_text().strip("\n") in expected
 
 
-def test_a_faulty_line_is_told_before_any_is_translated(write_bigram_model: Write) -> None:
+def test_a_faulty_line_is_reported_before_any_is_translated(write_bigram_model: Write) -> None:
     ini = write_bigram_model(TABLE)
     with pytest.raises(InputError, match="in:2: found no end of the tag 'n'"):
         nbest_of(ini, "u\n<n>v", "inclusive")

@@ -39,7 +39,7 @@ def are_the_same(options: Options, hyps: Hypotheses, one: int, other: int) -> bo
 
 @pytest.fixture
 def options() -> Options:
-    """Options of which the search looks at nothing but the scores of reordering."""
+    """Options with nothing but reordering scores."""
     none, counts = np.zeros(N_OPTIONS), np.zeros(N_OPTIONS, np.int32)
     return Options(
         n_words=N_WORDS,
@@ -62,7 +62,7 @@ def options() -> Options:
 
 
 def filled(hyps: Hypotheses, seed: int, n: int) -> list[tuple[Any, ...]]:
-    """Random hypotheses of a stack, and what tells each apart, with its estimate."""
+    """Random hypotheses of a stack, with the state of each and its estimate."""
     hyps.size[0] = 1
     generator, keys = np.random.default_rng(seed), []
     for _ in range(n):
@@ -86,7 +86,7 @@ def test_the_best_of_each_kind_stays_and_has_the_others_as_arcs(
     options: Options, stack_size: int, n_covered: int
 ) -> None:
     hyps, groups = make_hypotheses(N_WORDS, 100, 2, 0), make_groups(N_WORDS, stack_size, 100)
-    groups.starts[0] = 0  # what `start_search` does
+    groups.starts[0] = 0  # as in `start_search`
     keys = filled(hyps, 2, 80)
     close_stack(n_covered, 1, stack_size, options, hyps, groups)
     kinds: dict[tuple[Any, ...], list[float]] = {}
@@ -103,7 +103,7 @@ def test_the_best_of_each_kind_stays_and_has_the_others_as_arcs(
 
 
 def members_of(groups: Groups, stack: int) -> list[int]:
-    """All hypotheses of a stack; those of a coverage stand together."""
+    """All hypotheses of a stack, grouped by coverage."""
     first, end = groups.stack_starts[stack], groups.stack_starts[stack + 1]
     for group in range(first, end):
         assert (int(groups.windows[group]), int(groups.gaps[group])) in ((5, 1), (6, 0))

@@ -45,7 +45,7 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[consensus-decoding]\ntrue", "no \\[consensus-decoding\\]"),
         ("[minimum-bayes-risk]", "no \\[minimum-bayes-risk\\]"),  # without a value it is on
@@ -62,8 +62,10 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
         ("[dl]\n3", "does not know \\[dl\\]; did you mean \\[distortion-limit\\]"),
     ],
 )
-def test_what_would_change_translations_is_refused_by_name(text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_settings_that_would_change_translations_are_refused_by_name(
+    text: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
         check(text)
 
 
@@ -92,7 +94,7 @@ def test_a_language_model_with_two_scores_is_refused(toy_ini: Path, arguments: s
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("Distortion\n", "Distortion sparse=1\n", "Distortion0 with sparse=1"),
         (
@@ -115,13 +117,13 @@ def test_a_language_model_with_two_scores_is_refused(toy_ini: Path, arguments: s
     ],
 )
 def test_an_argument_that_would_be_left_out_is_refused_with_its_line(
-    toy_ini: Path, old: str, new: str, told: str
+    toy_ini: Path, old: str, new: str, message: str
 ) -> None:
     """All but a misspelt one change scores or lists in Moses."""
     text = toy_ini.read_text()
     assert text.count(old) == 1
     toy_ini.write_text(text.replace(old, new))
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load_model(toy_ini, None, None)
 
 
@@ -166,7 +168,7 @@ def test_values_are_those_of_the_ini_or_of_moses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[beam-threshold]\nwide", "moses.ini:2: found beam-threshold: 'wide', expected a number"),
         ("[beam-threshold]\n2", "a number from 0 to 1"),
@@ -179,8 +181,8 @@ def test_values_are_those_of_the_ini_or_of_moses() -> None:
         ),
     ],
 )
-def test_a_value_of_another_kind_is_told_by_its_line(text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_value_of_another_kind_is_reported_by_its_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         values(text)
 
 

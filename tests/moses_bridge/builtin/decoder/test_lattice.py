@@ -45,7 +45,7 @@ def test_a_path_that_is_not_there_is_an_error(paths: Paths) -> None:
 
 
 def one_word_options(n: int, first_word: int) -> Options:
-    """Options of a sentence of one word, each another unknown word."""
+    """Options of a sentence of one word, each a different unknown word."""
     return Options(
         n_words=1,
         max_words=1,
@@ -67,7 +67,7 @@ def one_word_options(n: int, first_word: int) -> Options:
 
 
 def test_the_best_paths_are_found_among_more_than_are_remembered(toy: Model) -> None:
-    """A hypothesis has 300 arcs, and 12 paths are asked for: their heap has no room for all."""
+    """A hypothesis has 300 arcs, and 12 paths are requested: their heap has no room for all."""
     n, n_best = 301, 12
     scores = np.random.default_rng(5).permutation(n).astype(float)
     scores[0] = n  # the hypothesis itself is the best

@@ -76,7 +76,7 @@ def test_tables_grow(tmp_path: Path) -> None:
     assert longest_phrase(pairs.trie) == 2
 
 
-def test_rows_of_a_source_need_not_stand_together(tmp_path: Path) -> None:
+def test_rows_of_a_source_may_be_apart(tmp_path: Path) -> None:
     pairs, _ = read_pairs(tmp_path, b"x ||| a ||| 1 1\ny z ||| a ||| 1 1\nx ||| b ||| 1 1\n")
     node = pairs.rows.nodes[0]
     rows = pairs.node_rows[pairs.node_starts[node] : pairs.node_starts[node + 1]]
@@ -120,10 +120,10 @@ def test_a_table_of_many_phrases_takes_no_room_for_words_that_it_does_not_have(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (1, 1), (0, 0)])
-def test_sparse_scores_stay_with_their_rows_beside_other_tables(
+def test_sparse_scores_stay_with_their_rows_among_other_tables(
     tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    """Without any there are no places of them either."""
+    """Without any, there are no positions either."""
     texts = (
         b"x ||| a ||| 1 ||| 0-0\ny ||| b ||| 1\n",
         b"x ||| a ||| 1 ||| ||| ||| u 1\r\ny ||| b ||| 1\n",

@@ -26,7 +26,7 @@ ModelWriter = Callable[[bytes, str], Path]
         (" path=table", "", "no path="),
     ],
 )
-def test_what_the_decoder_cannot_do_is_said(
+def test_unsupported_settings_are_named(
     write_model: ModelWriter, small_ini: str, old: str, new: str, message: str
 ) -> None:
     ini = write_model(b"x ||| a ||| 1 1\n", small_ini.replace(old, new, 1))

@@ -86,7 +86,7 @@ def test_ngrams_of_options_are_the_windows_of_their_words(
 
 @pytest.mark.parametrize("n_dependent", [1, 9])
 @pytest.mark.parametrize("reads_source", [False, True])
-def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
+def test_ngrams_and_values_of_stacks_are_those_of_the_word_sequences(
     toy: Model, n_dependent: int, reads_source: bool
 ) -> None:
     lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)

@@ -1,4 +1,4 @@
-"""The search with models that see the source, for which tables of random numbers stand here."""
+"""The search with models seeing the source, replaced here by tables of random numbers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SourceScorer:
 
 
 class TargetScorer(SourceScorer):
-    """The same for a model that does not see the source."""
+    """The same for a model not seeing the source."""
 
     reads_source = False
 
@@ -205,7 +205,7 @@ def test_values_and_totals_are_those_of_words_and_links(
 
 
 @pytest.mark.parametrize("limits", [NARROW, WIDE])
-def test_without_weight_the_search_is_what_it_was(model: Model, limits: Limits) -> None:
+def test_without_weight_the_search_is_unchanged(model: Model, limits: Limits) -> None:
     scorers = {"NNJM0": (SourceScorer(3), 0.0), "CSLM0": (TargetScorer(3), 0.0)}
     found = translator(model, limits, scorers).translate_batch(0, TEXTS, LIST)
     expected = plain(model, limits).translate_batch(0, TEXTS, LIST)
@@ -216,7 +216,7 @@ def test_without_weight_the_search_is_what_it_was(model: Model, limits: Limits) 
 
 @dataclass(frozen=True)
 class Piece:
-    """A phrase pair where it stands in a source."""
+    """A phrase pair at its position in a source."""
 
     start: int
     end: int
@@ -226,7 +226,7 @@ class Piece:
 
 
 def pieces_of(source: list[str], places_by_definition: Places) -> list[Piece]:
-    """All phrase pairs of a source, their words' places as the search takes them."""
+    """All phrase pairs of a source, with their words' places in the search."""
     pieces = []
     for start, end in itertools.combinations(range(len(source) + 1), 2):
         span = " ".join(source[start:end])
@@ -261,10 +261,7 @@ def test_a_wide_search_finds_the_best_of_all_translations(
     model: Model, source: str, knows_open: bool, places_by_definition: Places, kenlm: Any
 ) -> None:
     """With bigram scorers, whose state is that of the n-gram model."""
-    scorers = {
-        "NNJM0": (SourceScorer(2, knows_open), 1.5),
-        "CSLM0": (TargetScorer(2), 0.7),
-    }
+    scorers = {"NNJM0": (SourceScorer(2, knows_open), 1.5), "CSLM0": (TargetScorer(2), 0.7)}
     ((text, _),) = translator(model, WIDE, scorers).translate_batch(0, [source.encode()], None)
     lm = kenlm.Model(str(model.ini.path.parent / "lm.arpa"))
     n_words = len(source.split())
@@ -284,7 +281,7 @@ def test_a_wide_search_finds_the_best_of_all_translations(
     assert text.decode() == max(scores, key=lambda result: scores[result])
 
 
-def test_a_batch_gives_what_its_sentences_give(model: Model) -> None:
+def test_a_batch_gives_the_same_as_its_sentences(model: Model) -> None:
     scorers = {"NNJM0": (SourceScorer(4, noise=0.2), 0.5), "NNJM1": (SourceScorer(2), 0.3)}
     whole = translator(model, NARROW, scorers).translate_batch(0, TEXTS, LIST)
     alone = translator(model, NARROW, scorers)
@@ -339,7 +336,7 @@ def test_processes_with_scorers_of_their_own_give_what_one_gives(ini: Path, comm
     ("links", "message"),
     [("", "table:1: found no word links"), ("0-7", "table:1: found the link '0-7'")],
 )
-def test_a_table_whose_links_are_bad_is_told(
+def test_a_table_whose_links_are_bad_is_reported(
     tmp_path: Path,
     write_bigram_model: Callable[[str], Path],
     command: str,
@@ -388,5 +385,5 @@ def test_each_needs_a_weight(ini: Path) -> None:
         search.decode(ini.parent / "in", ini.parent / "out", {"A0": [0.5]}, None, 1)
 
 
-def test_a_single_one_may_stand_without_brackets() -> None:
+def test_a_single_one_needs_no_brackets() -> None:
     assert DecoderConfig(neural_lm="A0=cat x") == DecoderConfig(neural_lm=("A0=cat x",))

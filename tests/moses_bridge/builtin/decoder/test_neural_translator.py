@@ -1,4 +1,4 @@
-"""The search with a neural language model, for which tables of random numbers stand here."""
+"""The search with a neural language model, replaced here by tables of random numbers."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class RandomScorer:
         self.table = -generator.exponential(2, (6,) * order).astype(np.float32)
         self.noise = noise * generator.normal(size=(6,) * order).astype(np.float32)
         self.n_dependent: list[int] = []
-        self.told = ""
+        self.message = ""
 
     def tell(self, file: str) -> None:
         """Append the start, and each request for values, to a file."""
-        self.told = file
+        self.message = file
         self._append("start")
 
     def _append(self, line: str) -> None:
-        if self.told:
-            with open(self.told, "a") as stream:
+        if self.message:
+            with open(self.message, "a") as stream:
                 stream.write(f"{line}\n")
 
     def read(self, sources: Sequence[bytes]) -> int:
@@ -148,7 +148,7 @@ def fields(line: bytes) -> tuple[list[str], dict[str, float], float]:
 
 
 def listed(lines: list[bytes]) -> set[tuple[str, ...]]:
-    """The translations of a list, but for those that are as good as its last one."""
+    """The translations of a list, except those as good as its last one."""
     entries = [fields(line) for line in lines]
     return {tuple(words) for words, _, total in entries if total > entries[-1][2] + 1e-3}
 
@@ -178,7 +178,7 @@ def test_values_and_totals_are_those_of_the_words(model: Model, order: int) -> N
 
 
 @pytest.mark.parametrize("limits", [NARROW, WIDE])
-def test_without_weight_the_search_is_what_it_was(model: Model, limits: Limits) -> None:
+def test_without_weight_the_search_is_unchanged(model: Model, limits: Limits) -> None:
     found = neural(model, limits, RandomScorer(3), 0.0).translate_batch(0, SOURCES, LIST)
     expected = plain(model, limits).translate_batch(0, SOURCES, LIST)
     assert [text for text, _ in found] == [text for text, _ in expected]
@@ -244,7 +244,7 @@ def derivations(words: list[str]) -> Iterator[list[tuple[str, float]]]:
             yield [target, *rest]
 
 
-def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack_and_once_for_lists(
+def test_a_batch_gives_the_same_as_its_sentences_and_asks_twice_a_stack_and_once_for_lists(
     model: Model,
 ) -> None:
     scorer = RandomScorer(3)
@@ -277,7 +277,7 @@ sys.path.insert(0, {folder!r})
 from test_neural_translator import RandomScorer
 from moses_bridge.formats.ngram_scorer import serve_ngrams
 scorer = RandomScorer(3)
-if len(sys.argv) > 1:  # a file that tells the start and each request for values
+if len(sys.argv) > 1:  # a file for the start and each request for values
     scorer.tell(sys.argv[1])
 serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 """
@@ -316,7 +316,7 @@ def test_a_decoder_starts_a_scorer_once_for_all_texts(ini: Path, command: str) -
 
 
 def test_processes_keep_their_scorers_and_what_was_asked_of_any(ini: Path, command: str) -> None:
-    """Under the same weights the second decoding asks for nothing, whichever process has which lines."""
+    """With the same weights the second decoding requests nothing, whichever process has which lines."""
     asked = ini.parent / "asked"
     asks = f"{command.removeprefix('CSLM0=')} {asked}"
     options = DecoderConfig(kind="builtin", stack_size=5, pop_limit=10, neural_lm=f"CSLM0={asks}")
@@ -336,7 +336,7 @@ def test_processes_keep_their_scorers_and_what_was_asked_of_any(ini: Path, comma
     assert len(starts) == 2
 
 
-def test_a_scorer_that_dies_between_texts_is_told(ini: Path) -> None:
+def test_a_scorer_that_dies_between_texts_is_reported(ini: Path) -> None:
     dies = "CSLM0=sh -c 'echo ngram-scorer 1 2 0 0; exit 5'"
     (ini.parent / "in").write_bytes(b"u\n")
     with open_decoder(ini, DecoderConfig(kind="builtin", neural_lm=dies), 1) as search:
@@ -387,7 +387,7 @@ sys.exit('no memory left')
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("answered", [(), (b"W",)])
-def test_a_scorer_that_dies_is_told_in_its_own_words(
+def test_a_scorer_that_dies_is_reported_in_its_own_words(
     ini: Path, tmp_path: Path, jobs: int, answered: tuple[bytes, ...]
 ) -> None:
     script = tmp_path / "dies.py"
@@ -399,7 +399,7 @@ def test_a_scorer_that_dies_is_told_in_its_own_words(
 
 
 @pytest.mark.parametrize("command", ["echo ngram-scorer 2", "true", "/no/such/program"])
-def test_a_command_that_is_no_scorer_is_told(command: str) -> None:
+def test_a_command_that_is_no_scorer_is_reported(command: str) -> None:
     with pytest.raises(ToolError, match=command.split()[0]):
         ScorerProcess(NeuralLm.parse(f"CSLM0={command}").command)
 

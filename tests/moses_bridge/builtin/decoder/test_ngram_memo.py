@@ -49,7 +49,7 @@ def test_all_are_forgotten_when_there_would_be_too_many() -> None:
         assert asked == new
 
 
-def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
+def test_each_ngram_is_requested_once_however_many_there_are() -> None:
     asked: list[tuple[int, ...]] = []
 
     def values_of(ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -69,7 +69,7 @@ def test_a_value_that_is_no_number_is_refused() -> None:
         memo(np.zeros((1, 2), np.int32))
 
 
-def test_what_is_forgotten_is_asked_for_again() -> None:
+def test_forgotten_values_are_requested_again() -> None:
     weights = [1]
     memo = NgramMemo(at_once(lambda ngrams: (ngrams @ weights).astype(np.float32)))
     assert memo(np.array([[3], [5], [3]], np.int32)).tolist() == [3, 5, 3]

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model
-from moses_bridge.builtin.decoder.options import (
-    UNKNOWN_ROW,
-    Options,
-    make_options,
-    raise_options,
-)
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, make_options, raise_options
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 
 Pairs = dict[tuple[str, str], tuple[float, ...]]

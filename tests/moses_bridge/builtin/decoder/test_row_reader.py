@@ -43,7 +43,7 @@ def read(text: bytes, n_scores: int) -> tuple[int, list[float]]:
     [
         (b" 1 0.5 ", [0.0, math.log(0.5)]),
         (b"\t2.718\t1e-3", [math.log(2.718), math.log(1e-3)]),
-        # Moses's floor: of 0, and of what is smaller than e^-100.
+        # Moses's floor: of 0, and of numbers below e^-100.
         (b"0 1e-60", [LOG_FLOOR, LOG_FLOOR]),
         (b"1.23456e-30 9.999999e-44", [math.log(1.23456e-30), math.log(9.999999e-44)]),
     ],
@@ -69,11 +69,11 @@ def test_scores_become_logarithms_with_a_floor(text: bytes, values: list[float])
         (b"1 1e", BAD_SCORE),
     ],
 )
-def test_faulty_scores_are_told_apart(text: bytes, problem: int) -> None:
+def test_faulty_scores_are_distinguished(text: bytes, problem: int) -> None:
     assert read(text, 2)[0] == problem
 
 
-def test_a_table_ends_in_a_line_feed_and_damage_is_told(tmp_path: Path) -> None:
+def test_a_table_ends_in_a_line_feed_and_damage_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "table.gz"
     path.write_bytes(gzip.compress(b"a ||| b\nc"))
     assert read_table(path).tobytes() == b"a ||| b\nc\n"

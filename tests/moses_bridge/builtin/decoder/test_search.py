@@ -63,7 +63,7 @@ class ToyModel:
         (self.folder / "moses.ini").write_text(ini_text(self.limit, 0.3, 0.1))
 
     def derivations(self, source: list[str]) -> Iterator[list[tuple[int, int, str]]]:
-        """All sequences of (start, end, target) that Moses's limits allow."""
+        """All sequences of (start, end, target) allowed by Moses's limits."""
 
         def extend(
             covered: frozenset[int], path: list[tuple[int, int, str]]
@@ -165,7 +165,7 @@ def test_features_may_be_absent(tmp_path: Path, kept: str) -> None:
 
 @dataclass(frozen=True)
 class RealRun:
-    """What Moses made of some sentences, and what we make of them."""
+    """The translations of some sentences by Moses and by the decoder."""
 
     folder: Path
     model: Model
@@ -223,7 +223,7 @@ def test_nbest_lists_are_those_of_moses(real: RealRun) -> None:
 
 
 def test_nbest_lines_are_written_as_moses_writes_them(real: RealRun) -> None:
-    """Byte for byte, where the same words stand first, up to the last of six digits."""
+    """Byte for byte, up to the last of six digits, if the same words are first."""
     with gzip.open(real.folder / "nbest100.cube400.gz") as stream:
         written = {}
         for line in stream:

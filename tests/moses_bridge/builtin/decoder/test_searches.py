@@ -1,4 +1,4 @@
-"""Searches side by side against the same searches one by one."""
+"""Joint searches against the same searches one by one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def n_open(searches: Searches) -> int:
 def filled(
     translator: Translator, options: list[Options], added: float, memory: Memory | None = None
 ) -> Searches:
-    """Searches in which a value comes to each hypothesis in the place of an equal one."""
+    """Searches replacing a value of each hypothesis by an equal one."""
     searches = joined(translator, options, added, memory)
     values = np.zeros(0)
     for n_covered in range(1, max(each.n_words for each in options) + 2):
@@ -106,7 +106,7 @@ def test_memory_of_other_searches_changes_nothing(translator: Translator) -> Non
                 assert getattr(found, name)[:n].tolist() == getattr(expected, name)[:n].tolist()
 
 
-def test_a_value_takes_the_place_of_what_stood_in_for_it(translator: Translator) -> None:
+def test_a_value_replaces_its_stand_in(translator: Translator) -> None:
     searches = joined(translator, options_of(translator), 0.5)
     go_on(1, np.zeros(0), searches, translator)
     before, firsts, sizes = (

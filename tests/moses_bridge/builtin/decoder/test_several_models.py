@@ -54,7 +54,9 @@ Distortion0= 0.2
 """
 WEIGHTS = {"Small": (0.3,), "Large": (0.1, 0.25, -0.05)}
 MOVES = (0.1, 0.2, 0.15, 0.05, 0.1, 0.3)
-WITHIN_BEAM = 8.0  # the search drops what is worse by 11.5 than the best with as many words covered
+WITHIN_BEAM = (
+    8.0  # the search drops hypotheses worse by 11.5 than the best with as many words covered
+)
 SPANS = ["u", "v", "w", "x", "u v", "v w", "w x", "u v w"]
 TARGETS = ["a", "b", "c", "a b", "b a", "b c", "a b a b"]
 
@@ -289,7 +291,7 @@ def test_a_forced_translation_takes_the_best_derivation_over_both_tables(tmp_pat
 
 
 def test_a_table_without_links_is_named(tmp_path: Path) -> None:
-    """Each table needs the links that a neural model of the source asks for."""
+    """Each table needs the links used by a neural model of the source."""
     (tmp_path / "linked").write_text("u ||| a ||| 1 ||| 0-0\nu v ||| b ||| 1 ||| 0-0 1-0\n")
     (tmp_path / "bare").write_text("u ||| a ||| 1 1\n")
     files = [TableFile(tmp_path / "linked", 1), TableFile(tmp_path / "bare", 2)]
@@ -308,7 +310,7 @@ def test_translations_given_as_xml_are_refused(tmp_path: Path) -> None:
         load_model(ini, None, None)
 
 
-def test_a_faulty_row_is_told_by_its_own_table(tmp_path: Path) -> None:
+def test_a_faulty_row_is_reported_by_its_own_table(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("u ||| a ||| 1\n")
     (tmp_path / "two").write_text("u ||| a ||| 1 1\nv ||| b ||| 1\n")
     files = [TableFile(tmp_path / "one", 1), TableFile(tmp_path / "two", 2)]

@@ -113,10 +113,7 @@ def ini(tmp_path: Path) -> Path:
             translated_words(PAIR, frozenset((b"le",)), frozenset((b"cat",)), frozenset()),
             ["le~OTHER", "OTHER~OTHER", "OTHER~cat"],
         ),
-        (
-            translated_words(PhrasePair((b"1a",), (b"b",), ((0, 0),)), None, None, PUNCTUATION),
-            [],
-        ),
+        (translated_words(PhrasePair((b"1a",), (b"b",), ((0, 0),)), None, None, PUNCTUATION), []),
     ],
 )
 def test_names_are_those_of_moses(found: Iterable[bytes], expected: list[str]) -> None:
@@ -124,7 +121,7 @@ def test_names_are_those_of_moses(found: Iterable[bytes], expected: list[str]) -
 
 
 def decoded(ini: Path, jobs: int = 1, size: int = 50) -> tuple[Path, Path]:
-    """Translations and n-best list of the source beside the ini."""
+    """Translations and n-best list of the source next to the ini."""
     out, nbest = ini.with_name("out"), ini.with_name("nbest")
     config = DecoderConfig(kind="builtin", segmentation=True, pop_limit=1000, nbest_factor=0)
     with open_decoder(ini, config, jobs) as decoder:
@@ -160,7 +157,7 @@ def sparse_by_hand(phrases: list[tuple[str, str]]) -> dict[str, float]:
             ]
             names += [f"swd_{word if word == 'v' else 'OTHER'}" for word in unlinked[0]]
             names += [f"TargetWordInsertionFeature0_{word}" for word in unlinked[1]]
-        scores = scores.removesuffix(" good 9")  # behind what is no number
+        scores = scores.removesuffix(" good 9")  # it follows a malformed number
         given = dict(zip(scores.split()[::2], scores.split()[1::2], strict=True))
         for name in names:
             values[name] = values.get(name, 0.0) + 1
@@ -251,7 +248,7 @@ def test_a_moved_ini_finds_its_files(ini: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("name=wt", "name=wt source-context=1", "wt has source-context=1; .* pairs of words alone"),
         ("name=wt", "name=wt simple=perhaps", "wt has simple=perhaps, expected 0 or 1"),
@@ -275,22 +272,23 @@ def test_a_moved_ini_finds_its_files(ini: Path) -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_refused(ini: Path, old: str, new: str, told: str) -> None:
+def test_what_is_not_there_is_refused(ini: Path, old: str, new: str, message: str) -> None:
     ini.write_text(INI.format(limit=20).replace(old, new))
-    with pytest.raises((ConfigError, InputError), match=told):
+    with pytest.raises((ConfigError, InputError), match=message):
         load_model(ini, None, None)
 
 
 @pytest.mark.parametrize(
-    ("rest", "told"), [(GROUP, "a group of phrase tables"), ("[xml-input]\ninclusive\n", "given")]
+    ("rest", "message"),
+    [(GROUP, "a group of phrase tables"), ("[xml-input]\ninclusive\n", "given")],
 )
 def test_weights_are_refused_where_there_are_no_such_values(
-    ini: Path, rest: str, told: str
+    ini: Path, rest: str, message: str
 ) -> None:
     ini.write_text(PLAIN + rest)
     model = load_model(ini, None, None)
     assert model.sparse_weights({"TM": [0.1]}) == {}
-    with pytest.raises(ConfigError, match=f"no sparse features beside {told}"):
+    with pytest.raises(ConfigError, match=f"no sparse features beside {message}"):
         model.sparse_weights({"TM": [0.1], "TM_good": [2.0]})
 
 

@@ -70,7 +70,7 @@ def ini(toy_ini: Path) -> Path:
 
 
 def decoded(ini: Path, size: int = 200) -> tuple[Path, Path]:
-    """Translations and n-best list of the source beside the ini."""
+    """Translations and n-best list of the source next to the ini."""
     out, nbest = ini.with_name("out"), ini.with_name("nbest")
     config = DecoderConfig(kind="builtin", segmentation=True, pop_limit=5000, stack_size=1000)
     with open_decoder(ini, config, 1) as decoder:
@@ -167,7 +167,7 @@ def test_sentences_searched_together_with_a_neural_model_keep_their_scores(ini: 
 
 
 def test_only_what_is_switched_on_counts(ini: Path) -> None:
-    ini.write_text(ini.read_text().replace(SWITCHES, "sparse-stack=0"))  # the value does not count
+    ini.write_text(ini.read_text().replace(SWITCHES, "sparse-stack=0"))  # the value is ignored
     nbest = decoded(ini)[1]
     for entry in read_nbest(nbest):
         expected = {n: v for n, v in by_hand(entry, nbest).items() if "_stk-" in n}
@@ -196,7 +196,7 @@ def test_lists_of_words_move_with_the_ini(ini: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "error", "told"),
+    ("old", "new", "error", "message"),
     [
         (SWITCHES, "", ConfigError, "sparse-words-source-top without any of sparse-phrase"),
         ("top.s", "missing", InputError, "missing"),
@@ -206,10 +206,10 @@ def test_lists_of_words_move_with_the_ini(ini: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_refused(
-    ini: Path, old: str, new: str, error: type[Exception], told: str
+    ini: Path, old: str, new: str, error: type[Exception], message: str
 ) -> None:
     ini.write_text(ini.read_text().replace(old, new))
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         load_model(ini, None, None)
 
 

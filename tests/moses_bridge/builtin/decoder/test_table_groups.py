@@ -33,7 +33,7 @@ def test_members_keep_their_order_and_counts_follow_their_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("num-features=9", "the names of 0 tables, expected 1 to 16 names"),
         ("members=One,Three num-features=9", "'Three' among .* PhraseDictionaryMemory: One, Two"),
@@ -51,14 +51,14 @@ def test_members_keep_their_order_and_counts_follow_their_scores() -> None:
         ("members=One num-features=4 default-scores=0,0,0,inf", "expected 4 numbers"),
     ],
 )
-def test_a_faulty_group_is_refused_with_its_line(arguments: str, told: str) -> None:
+def test_a_faulty_group_is_refused_with_its_line(arguments: str, message: str) -> None:
     ini = ini_of(arguments)
-    with pytest.raises(InputError, match=f"^moses.ini:4: found Both with .*{told}"):
+    with pytest.raises(InputError, match=f"^moses.ini:4: found Both with .*{message}"):
         table_group(ini, ini.feature("Both"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("mode=all", "mode=all, expected mode=interpolate, or a PhraseDictionaryGroup"),
         ("mode=interpolate components=One lambda=1 num-features=5", "4 and 5 scores, expected"),
@@ -71,15 +71,15 @@ def test_a_faulty_group_is_refused_with_its_line(arguments: str, told: str) -> N
         ("members=One", "the argument members, expected one of components"),
     ],
 )
-def test_a_faulty_mixture_is_refused_with_its_line(arguments: str, told: str) -> None:
+def test_a_faulty_mixture_is_refused_with_its_line(arguments: str, message: str) -> None:
     text = f"[feature]\n{TABLES}\nPhraseDictionaryMultiModel name=Both {arguments}"
     ini = parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
-    with pytest.raises(InputError, match=f"^moses.ini:4: found Both with .*{told}"):
+    with pytest.raises(InputError, match=f"^moses.ini:4: found Both with .*{message}"):
         table_group(ini, ini.feature("Both"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sections", "told"),
+    ("arguments", "sections", "message"),
     [
         ("members=One num-features=4", "[mapping]\n0 T 2", "Two is in 0 lines of .mapping.;"),
         (
@@ -94,6 +94,6 @@ def test_a_faulty_mixture_is_refused_with_its_line(arguments: str, told: str) ->
         ),
     ],
 )
-def test_a_table_is_in_one_place(arguments: str, sections: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_table_is_in_one_place(arguments: str, sections: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         decoding_paths(ini_of(arguments, sections))

@@ -118,11 +118,7 @@ B1, AB2 = logs(0.2, 0.1), logs(0.4, 0.5)
         (
             " model-bitmap-counts=true",
             3,
-            {
-                "a": [*A1, *A2, 0, 0, 1],
-                "b": [*B1, 0, 0, 1, 0, 0],
-                "a b": [0, 0, *AB2, 0, 1, 0],
-            },
+            {"a": [*A1, *A2, 0, 0, 1], "b": [*B1, 0, 0, 1, 0, 0], "a b": [0, 0, *AB2, 0, 1, 0]},
         ),
     ],
 )
@@ -138,8 +134,7 @@ def test_scores_of_each_table_and_counts(
 
 
 @pytest.mark.parametrize(
-    ("shares", "first", "second"),
-    [("1,3", 0.25, 0.25), ("1,3,4,1", 0.25, 0.8)],
+    ("shares", "first", "second"), [("1,3", 0.25, 0.25), ("1,3,4,1", 0.25, 0.8)]
 )
 def test_a_mixture_has_the_mean_probabilities(
     tmp_path: Path, shares: str, first: float, second: float
@@ -172,7 +167,7 @@ def test_a_table_gives_its_best_translations_by_its_own_weights(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("restrict", "found"), [("true", ["c"]), ("false", ["a"])])
-def test_an_unknown_word_of_a_group_is_translated_by_the_path_behind(
+def test_an_unknown_word_of_a_group_is_translated_by_the_next_path(
     tmp_path: Path, restrict: str, found: list[str]
 ) -> None:
     """`w` is in the second table alone."""
@@ -184,7 +179,7 @@ def as_moses(
     tables: tuple[Table, ...], source: str, limits: tuple[int, ...], restrict: bool,
     average: bool, lm: dict[str, float], weights: list[tuple[float, ...]],
 ) -> dict[str, list[float]]:  # fmt: skip
-    """The translations that a group of tables gives, and their scores, step by step as Moses makes them."""
+    """The translations of a group of tables and their scores, computed step by step as in Moses."""
     scores: dict[str, list[float]] = {}
     seen: dict[str, set[int]] = {}
 
@@ -212,7 +207,7 @@ def as_moses(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_tables_give_what_moses_would_make_of_them(tmp_path: Path, seed: int) -> None:
+def test_random_tables_give_the_scores_of_moses(tmp_path: Path, seed: int) -> None:
     generator = np.random.default_rng(seed)
     targets = ["a", "b", "a b", "b a", "c", "b b", "a a", "a b a"]
     one, two = (
@@ -267,7 +262,7 @@ def test_lists_name_the_tables_of_a_group_without_scores(tmp_path: Path) -> None
 
 
 def test_a_list_scored_anew_has_the_same_scores(tmp_path: Path) -> None:
-    """Scoring uses all translations of a path, but tables give no more of theirs than before."""
+    """Scoring uses all translations of a path, but tables give as few as in the search."""
     ini = write_model(tmp_path, limits=(1, 1, 1), paths="0 T 2\n1 T 3")
     (tmp_path / "in").write_text("u v w\nu\n")
     with open_decoder(ini, DecoderConfig(kind="builtin", segmentation=True), 1) as decoder:

@@ -6,10 +6,7 @@ import pytest
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.translator import (
-    Translator,
-    effective_distortion_limit,
-)
+from moses_bridge.builtin.decoder.translator import Translator, effective_distortion_limit
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 
@@ -20,7 +17,7 @@ def make_translator(model: Model, stack: int, pops: int) -> Translator:
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(0, 0), (6, 6), (60, 60), (61, 60), (-1, 60)])
-def test_no_limit_and_a_large_one_are_what_the_search_can_keep(limit: int, kept: int) -> None:
+def test_no_limit_and_a_large_one_become_the_largest_of_the_search(limit: int, kept: int) -> None:
     assert effective_distortion_limit(limit) == kept
 
 

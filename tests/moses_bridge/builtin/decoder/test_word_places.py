@@ -23,14 +23,14 @@ def table_of(path: Path, rows: list[str]) -> LoadedTable:
 
 
 def random_links(generator: np.random.Generator, n_source: int, n_target: int) -> str:
-    """Links that may be none, several of a word, or twice the same, in any order."""
+    """Links in any order: none, several of a word, or one twice."""
     pairs = [(s, t) for s in range(n_source) for t in range(n_target)]
     chosen = generator.integers(0, len(pairs), generator.integers(0, 2 * n_target)) if pairs else []
     return " ".join("{}-{}".format(*pairs[i]) for i in chosen)
 
 
 def options_of(table: LoadedTable, rows: list[int], starts: list[int], ends: list[int]) -> Options:
-    """Options that are rows of a table, -1 for a word that is copied."""
+    """Options from rows of a table, -1 for a copied word."""
     words = [
         table.rows.words[table.rows.word_starts[row] : table.rows.word_starts[row + 1]]
         if row >= 0
@@ -113,7 +113,7 @@ def test_places_of_an_unlinked_phrase_and_of_ties(tmp_path: Path) -> None:
         ("99999999999-0", "'99999999999-0'"),
     ],
 )
-def test_a_link_that_leaves_its_pair_is_told_with_its_line(
+def test_a_link_that_leaves_its_pair_is_reported_with_its_line(
     tmp_path: Path, links: str, fault: str
 ) -> None:
     table = table_of(tmp_path / "table", ["u ||| a ||| 1 ||| 0-0", f"u v ||| a ||| 1 ||| {links}"])
@@ -123,7 +123,7 @@ def test_a_link_that_leaves_its_pair_is_told_with_its_line(
 
 
 @pytest.mark.parametrize("row", ["u ||| a ||| 1", "u ||| a ||| 1 ||| ||| 1 1 1"])
-def test_a_table_without_links_is_told(tmp_path: Path, row: str) -> None:
+def test_a_table_without_links_is_reported(tmp_path: Path, row: str) -> None:
     path = tmp_path / "table.gz"
     with gzip.open(path, "wb") as stream:
         stream.write(f"{row}\n".encode() * 3)

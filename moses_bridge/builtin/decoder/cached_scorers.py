@@ -1,15 +1,14 @@
 """Values of neural models kept from one text to the next.
 
-A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
-earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it. What a text asks for is put
-aside, and entered into the table before the next text. While all sentences are read for the first time nothing
-is looked up, so a text that is translated once costs no table: to a model that sees the source all of its
-n-grams are new, and of those that another one is asked for, so few are known that looking for them takes
-longer than computing them.
+A tuning translates the same text again and again, and its last decodings request hardly any new n-grams.
+`NgramMemo` holds the values for a few sentences, in a table fitting the cache of the processor; n-grams new to
+it are looked up here before the model computes them. The values of a text are queued, and entered into the
+table before the next text. While all sentences are read for the first time nothing is looked up, so a text
+translated once costs no table: for a model seeing the source all of its n-grams are new, and for any other so
+few are known that looking them up takes longer than computing them.
 
-Several processes may translate a text. Each has a process of the model to itself, and the table as it was
-before the text; what it puts aside goes back to the process that forked it.
+Several processes may translate a text. Each has its own process of the model, and the table as it was before
+the text; its queued values go back to the process it was forked from.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ Command = tuple[str, ...]
 NO_CODES, NO_VALUES = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
-class RememberedScorer:
-    """An `NgramScorer` that computes no value again that an earlier text asked for.
+class CachedScorer:
+    """An `NgramScorer` computing no value again that an earlier text requested.
 
-    A value is one of an n-gram, and of a place of a sentence if the model sees those.
+    A value depends on an n-gram, and on a place of a sentence if the model sees the source.
 
     Args:
         scorer: a process of the model; a value must depend on nothing else.
-        known: what is known of the model.
-        number: of the process.
+        known: the known values of the model.
+        number: number of the process.
     """
 
-    def __init__(self, scorer: NgramScorer, known: KnownValues, number: int = 0) -> None:
+    def __init__(self, scorer: NgramScorer, known: CachedValues, number: int = 0) -> None:
         self.order, self.start_id, self.end_id = scorer.order, scorer.start_id, scorer.end_id
         self.open_id, self.reads_source = scorer.open_id, scorer.reads_source
         self._scorer, self._known = scorer, known
@@ -70,7 +69,7 @@ class RememberedScorer:
         """See `NgramScorer`.
 
         Raises:
-            UserError: the model numbers words otherwise than in its first process.
+            UserError: the model numbers words differently than in its first process.
         """
         ids, first_ids = self._word_ids, self._known.word_ids.get(0, self._word_ids)
         new = [word for word in dict.fromkeys(words) if word not in ids]
@@ -88,7 +87,7 @@ class RememberedScorer:
         codes = [_place_codes(source) for source in sources]
         sentences = {int(of_sentence[0]) for of_sentence in codes}
         self._are_new = self._known.sentences.isdisjoint(sentences)
-        self._known.put_aside(News(sentences))
+        self._known.queue(NewValues(sentences))
         if self.reads_source:
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
         return self._scorer.read(sources)
@@ -120,17 +119,17 @@ class RememberedScorer:
 
         def wait() -> NDArray[np.float32]:
             values[new] = answer()
-            self._known.put_aside(News(set(), new_codes, values[new]))
+            self._known.queue(NewValues(set(), new_codes, values[new]))
             return values
 
         return wait
 
 
-class News(NamedTuple):
-    """What a text adds to `KnownValues`.
+class NewValues(NamedTuple):
+    """The additions of a text to `CachedValues`.
 
     Attributes:
-        sentences: a number for each of its sentences.
+        sentences: a number for each sentence.
         codes: (n,) hashes of n-grams.
         values: (n,) their values.
     """
@@ -140,17 +139,17 @@ class News(NamedTuple):
     values: NDArray[np.float32] = NO_VALUES
 
 
-class KnownValues:
-    """What is known of a model: sentences of earlier texts, and exact values and estimates of their n-grams.
+class CachedValues:
+    """The known values of a model: exact values and estimates of the n-grams of earlier texts.
 
     Among 32 million values, two have equal hashes with a probability of 6e-5.
 
     Args:
-        max_ngrams: the largest number of values; those that come later are not kept, so a tuning on a long
-            text goes on finding what it has.
+        max_ngrams: the largest number of values; later ones are not kept, so a tuning on a long text goes on
+            finding the first ones.
 
     Attributes:
-        word_ids: the model's numbers of target words, by the number of the process asked.
+        word_ids: the model's numbers of target words, by number of the process.
         sentences: a number for each sentence of earlier texts.
     """
 
@@ -159,33 +158,33 @@ class KnownValues:
         self.sentences: set[int] = set()
         self._max_ngrams, self._size = max_ngrams, 0
         self._table = free_table(FIRST_ROOM)
-        self._aside: list[News] = []
+        self._queued: list[NewValues] = []
 
     def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The values of hashes that earlier texts had, (n,), and the places of all others."""
+        """The values of known hashes, (n,), and the places of all others."""
         numbers, new = _look_up(codes, self._table)
         return numbers.view(np.float32), new
 
-    def put_aside(self, news: News) -> None:
-        """Keep what the present text adds, its values only if there is room for them."""
+    def queue(self, news: NewValues) -> None:
+        """Queue the additions of the present text, values only if there is room for them."""
         if self._size + len(news.codes) > self._max_ngrams:
-            news = News(news.sentences)
+            news = NewValues(news.sentences)
         self._size += len(news.codes)
-        self._aside.append(news)
+        self._queued.append(news)
 
-    def take_news(self) -> News:
-        """What was put aside, which is forgotten here."""
-        news, self._aside = self._aside, []
+    def take_queued(self) -> NewValues:
+        """Remove the queued additions, and return them."""
+        news, self._queued = self._queued, []
         self._size -= sum(len(each.codes) for each in news)
-        return News(
+        return NewValues(
             set[int]().union(*(each.sentences for each in news)),
             np.concatenate([NO_CODES, *(each.codes for each in news)]),
             np.concatenate([NO_VALUES, *(each.values for each in news)]),
         )
 
-    def enter(self) -> None:
-        """Enter what was put aside: from now on it is of an earlier text."""
-        sentences, codes, values = self.take_news()
+    def enter_queued(self) -> None:
+        """Enter the queued additions, which belong to an earlier text from now on."""
+        sentences, codes, values = self.take_queued()
         self.sentences |= sentences
         n_ngrams = self._size + len(codes)
         if 2 * n_ngrams > len(self._table.codes):
@@ -194,12 +193,12 @@ class KnownValues:
         self._size += enter_numbers(codes, values.view(np.int32), self._table)
 
 
-class RememberedScorers:
-    """The scorers of commands: their processes, started at their first use and kept, and what is known."""
+class CachedScorers:
+    """The scorers of commands: their processes, started at their first use and kept, and the known values."""
 
     def __init__(self) -> None:
         self._processes = ScorerProcesses()
-        self._known: dict[Command, KnownValues] = {}
+        self._known: dict[Command, CachedValues] = {}
 
     def start(self, commands: Sequence[Command], n_processes: int) -> None:
         """Start processes of each command, all at once.
@@ -210,41 +209,37 @@ class RememberedScorers:
         self._processes.start(commands, n_processes)
 
     def of(self, command: Command, number: int = 0) -> NgramScorer:
-        """The scorer of a command for the next text; what it was asked for earlier is known.
-
-        Args:
-            command: the command.
-            number: of its process.
+        """The scorer of a command, in its process of this number, for the next text.
 
         Raises:
             ToolError: see `ScorerProcess`.
         """
         scorer = self._processes.of(command, number)
-        known = self._known.setdefault(command, KnownValues())
-        known.enter()
-        return RememberedScorer(scorer, known, number)
+        known = self._known.setdefault(command, CachedValues())
+        known.enter_queued()
+        return CachedScorer(scorer, known, number)
 
-    def take_news(self) -> dict[Command, News]:
-        """What the text has added in this process until now; it is forgotten here."""
-        return {command: known.take_news() for command, known in self._known.items()}
+    def take_queued(self) -> dict[Command, NewValues]:
+        """Remove the additions of the text in this process so far, and return them."""
+        return {command: known.take_queued() for command, known in self._known.items()}
 
-    def put_aside(self, news: Mapping[Command, News]) -> None:
-        """Keep what was added in another process for the next text."""
+    def queue(self, news: Mapping[Command, NewValues]) -> None:
+        """Queue the additions of another process for the next text."""
         for command, of_command in news.items():
-            self._known[command].put_aside(of_command)
+            self._known[command].queue(of_command)
 
     def failure(self, lost: LostScorer) -> ToolError:
-        """The failure that another process noticed; see `ScorerProcesses`."""
+        """The failure noticed by another process; see `ScorerProcesses`."""
         return self._processes.failure(lost)
 
     def end(self) -> None:
-        """End the processes and forget; later calls start new ones."""
+        """End the processes and forget the values; later calls start new processes."""
         self._known.clear()
         self._processes.end()
 
 
 def _place_codes(source: bytes) -> NDArray[np.int64]:
-    """A number for each place of a sentence, other ones for another sentence."""
+    """A number for each place of a sentence, different for other sentences."""
     first = np.frombuffer(blake2b(source, digest_size=8).digest(), np.uint64)
     places = np.arange(n_places([source]), dtype=np.uint64)
     return (first + places * GOLDEN).view(np.int64)
@@ -252,7 +247,7 @@ def _place_codes(source: bytes) -> NDArray[np.int64]:
 
 @compiled
 def _codes_of(kind: int, ngrams: Any, places: Any) -> Any:
-    """A hash of each n-gram, (n, width) -> (n,); `places` has the numbers of source places."""
+    """Hash each n-gram, (n, width) -> (n,); `places` has the numbers of source places."""
     codes = np.empty(len(ngrams), np.int64)
     n_before = int(len(places) > 0)
     for i in range(len(ngrams)):
@@ -265,10 +260,10 @@ def _codes_of(kind: int, ngrams: Any, places: Any) -> Any:
 
 @compiled
 def _look_up(codes: Any, table: NgramTable) -> tuple[Any, Any]:
-    """The numbers of hashes, (n,) int32, and the places of those that are not in the table."""
+    """The numbers of hashes, (n,) int32, and the places of those missing in the table."""
     numbers, new = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
     found = np.empty(len(codes), np.int64)
-    # A loop without conditions, so that the slots come from memory side by side.
+    # A loop without conditions, so that several slots are fetched from memory at a time.
     for i in range(len(codes)):
         slot = slot_of(hash_number(codes[i]), len(table.codes))
         found[i], numbers[i] = table.codes[slot], table.numbers[slot]

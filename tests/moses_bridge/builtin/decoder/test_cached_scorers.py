@@ -1,4 +1,4 @@
-"""Values kept from one text to the next are those of the model, which is asked once for each."""
+"""Values kept from one text to the next equal those of the model, and are requested only once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.builtin.decoder.remembered_scorers import (
-    KnownValues,
-    News,
-    RememberedScorer,
-    RememberedScorers,
+from moses_bridge.builtin.decoder.cached_scorers import (
+    CachedScorer,
+    CachedScorers,
+    CachedValues,
+    NewValues,
 )
 
 FIRST, SECOND = (b"this is a sentence", b"and one more"), (b"and one more", b"this is a sentence")
 
 
 class Scorer:
-    """A value is made of the words and of the source word at the place; it counts what it is asked."""
+    """Computes values from the words and the source word at the place, and counts its requests."""
 
     order, start_id, end_id, open_id = 3, 0, 1, 2
 
@@ -58,143 +58,141 @@ def drawn(reads_source: bool, seed: int) -> NDArray[np.int32]:
 @pytest.mark.parametrize("reads_source", [False, True])
 @pytest.mark.parametrize("max_ngrams", [1 << 20, 700])
 def test_each_value_is_that_of_the_model(reads_source: bool, max_ngrams: int) -> None:
-    plain, known = Scorer(reads_source), KnownValues(max_ngrams)
-    remembered = RememberedScorer(Scorer(reads_source), known)
+    plain, known = Scorer(reads_source), CachedValues(max_ngrams)
+    cached = CachedScorer(Scorer(reads_source), known)
     for sources in (FIRST, SECOND, FIRST):
-        assert remembered.read(sources) == plain.read(sources) == 9
+        assert cached.read(sources) == plain.read(sources) == 9
         for seed in range(4):
             ngrams = drawn(reads_source, seed)
-            np.testing.assert_array_equal(remembered.estimates(ngrams), plain.estimates(ngrams))
-            np.testing.assert_array_equal(remembered.log_probs(ngrams), plain.log_probs(ngrams))
-        known.enter()
+            np.testing.assert_array_equal(cached.estimates(ngrams), plain.estimates(ngrams))
+            np.testing.assert_array_equal(cached.log_probs(ngrams), plain.log_probs(ngrams))
+        known.enter_queued()
 
 
 @pytest.mark.parametrize("reads_source", [False, True])
-def test_what_an_earlier_text_asked_for_is_not_asked_again_in_another_order_of_sentences(
+def test_values_of_an_earlier_text_are_not_requested_again_in_another_order_of_sentences(
     reads_source: bool,
 ) -> None:
-    scorer, known = Scorer(reads_source), KnownValues()
-    remembered = RememberedScorer(scorer, known)
+    scorer, known = Scorer(reads_source), CachedValues()
+    cached = CachedScorer(scorer, known)
     ngrams = drawn(True, 1)
-    remembered.read(FIRST)
-    remembered.estimates(ngrams[:, int(not reads_source) :])
+    cached.read(FIRST)
+    cached.estimates(ngrams[:, int(not reads_source) :])
     assert scorer.asked == [500]
-    known.enter()
-    remembered.read(SECOND)
+    known.enter_queued()
+    cached.read(SECOND)
     ngrams[:, 0] = (ngrams[:, 0] + 4) % 9  # the same places of the same sentences, moved
-    remembered.estimates(ngrams[:, int(not reads_source) :])
+    cached.estimates(ngrams[:, int(not reads_source) :])
     assert scorer.asked == [500]
-    remembered.log_probs(ngrams[:1, int(not reads_source) :])
+    cached.log_probs(ngrams[:1, int(not reads_source) :])
     assert scorer.asked == [500, 1]
-    assert len(remembered.estimates(ngrams[:0, int(not reads_source) :])) == 0
+    assert len(cached.estimates(ngrams[:0, int(not reads_source) :])) == 0
 
 
 @pytest.mark.parametrize("reads_source", [False, True])
 def test_nothing_is_looked_up_in_sentences_of_no_earlier_text(reads_source: bool) -> None:
-    scorer, known = Scorer(reads_source), KnownValues()
-    remembered = RememberedScorer(scorer, known)
+    scorer, known = Scorer(reads_source), CachedValues()
+    cached = CachedScorer(scorer, known)
     ngrams = drawn(reads_source, seed=4)
     for _ in range(2):
-        remembered.read(FIRST)
-        remembered.estimates(ngrams)
+        cached.read(FIRST)
+        cached.estimates(ngrams)
     assert scorer.asked == [500, 500]
-    known.enter()
-    remembered.read((b"a third sentence", b"a fourth, another one"))
-    remembered.estimates(ngrams)
+    known.enter_queued()
+    cached.read((b"a third sentence", b"a fourth, another one"))
+    cached.estimates(ngrams)
     assert scorer.asked == [500, 500, 500]
-    remembered.read(FIRST)
-    remembered.estimates(ngrams)
+    cached.read(FIRST)
+    cached.estimates(ngrams)
     assert scorer.asked == [500, 500, 500]
 
 
-def test_among_sentences_of_earlier_texts_new_ones_are_asked_for() -> None:
-    scorer, known = Scorer(reads_source=True), KnownValues()
-    remembered = RememberedScorer(scorer, known)
+def test_new_sentences_among_those_of_earlier_texts_are_requested() -> None:
+    scorer, known = Scorer(reads_source=True), CachedValues()
+    cached = CachedScorer(scorer, known)
     ngrams = drawn(reads_source=True, seed=3)
-    remembered.read(FIRST)
-    expected = remembered.estimates(ngrams)
-    known.enter()
+    cached.read(FIRST)
+    expected = cached.estimates(ngrams)
+    known.enter_queued()
     of_first = ngrams[:, 0] < 5  # "this is a sentence" and its end
-    remembered.read((FIRST[0], b"a new one"))
+    cached.read((FIRST[0], b"a new one"))
     asked = sum(scorer.asked)
-    np.testing.assert_array_equal(remembered.estimates(ngrams[of_first]), expected[of_first])
+    np.testing.assert_array_equal(cached.estimates(ngrams[of_first]), expected[of_first])
     assert sum(scorer.asked) == asked
-    remembered.estimates(ngrams)
+    cached.estimates(ngrams)
     assert sum(scorer.asked) == asked + sum(~of_first)
 
 
-def test_what_another_process_asked_for_is_known_in_the_next_text() -> None:
-    scorer, known = Scorer(reads_source=True), KnownValues()
-    others = [KnownValues(), KnownValues()]
+def test_values_requested_by_another_process_are_known_in_the_next_text() -> None:
+    scorer, known = Scorer(reads_source=True), CachedValues()
+    others = [CachedValues(), CachedValues()]
     for other, seed in zip(others, (5, 6), strict=True):
-        remembered = RememberedScorer(Scorer(reads_source=True), other, number=seed)
-        remembered.read(FIRST)
-        remembered.estimates(drawn(True, seed))
-        remembered.log_probs(drawn(True, seed)[:20])
-        known.put_aside(other.take_news())
-        assert [len(part) for part in other.take_news()] == [0, 0, 0]
-    known.enter()
-    remembered = RememberedScorer(scorer, known)
-    remembered.read(SECOND)
+        cached = CachedScorer(Scorer(reads_source=True), other, number=seed)
+        cached.read(FIRST)
+        cached.estimates(drawn(True, seed))
+        cached.log_probs(drawn(True, seed)[:20])
+        known.queue(other.take_queued())
+        assert [len(part) for part in other.take_queued()] == [0, 0, 0]
+    known.enter_queued()
+    cached = CachedScorer(scorer, known)
+    cached.read(SECOND)
     for seed in (5, 6):
         ngrams = drawn(True, seed)
         ngrams[:, 0] = (ngrams[:, 0] + 4) % 9
         plain = Scorer(reads_source=True)
         plain.read(SECOND)
-        np.testing.assert_array_equal(remembered.estimates(ngrams), plain.estimates(ngrams))
-        np.testing.assert_array_equal(
-            remembered.log_probs(ngrams[:20]), plain.log_probs(ngrams[:20])
-        )
+        np.testing.assert_array_equal(cached.estimates(ngrams), plain.estimates(ngrams))
+        np.testing.assert_array_equal(cached.log_probs(ngrams[:20]), plain.log_probs(ngrams[:20]))
     assert not scorer.asked
 
 
 def test_of_more_values_than_are_kept_the_first_stay_known() -> None:
-    scorer, known = Scorer(reads_source=False), KnownValues(max_ngrams=700)
-    remembered = RememberedScorer(scorer, known)
+    scorer, known = Scorer(reads_source=False), CachedValues(max_ngrams=700)
+    cached = CachedScorer(scorer, known)
     for seed in (7, 8):
-        remembered.read((b"sentence %d" % seed,))
-        remembered.estimates(drawn(False, seed))
-        known.enter()
+        cached.read((b"sentence %d" % seed,))
+        cached.estimates(drawn(False, seed))
+        known.enter_queued()
     for seed, n_more in ((7, 0), (8, 300)):
         asked = sum(scorer.asked)
-        remembered.read((b"sentence %d" % seed,))
-        remembered.estimates(drawn(False, seed))
+        cached.read((b"sentence %d" % seed,))
+        cached.estimates(drawn(False, seed))
         assert (sum(scorer.asked) > asked + n_more) == bool(n_more)
 
 
 def test_a_table_that_grows_keeps_its_values() -> None:
     codes = np.random.default_rng(3).integers(0, 1 << 62, 60_000)
-    values, table = np.arange(60_000, dtype=np.float32), KnownValues(60_000)
+    values, table = np.arange(60_000, dtype=np.float32), CachedValues(60_000)
     for part in np.split(np.arange(60_000), [5_000, 25_000]):
-        table.put_aside(News(set(), codes[part], values[part]))
-        table.enter()
+        table.queue(NewValues(set(), codes[part], values[part]))
+        table.enter_queued()
     found, new = table.look_up(codes)
     assert not len(new)
     np.testing.assert_array_equal(found, values)
 
 
 def test_a_table_keeps_as_many_values_as_it_may_have() -> None:
-    codes, table = np.arange(1, 7), KnownValues(5)
+    codes, table = np.arange(1, 7), CachedValues(5)
     for part in ([0, 1, 2], [3, 4], [5]):
-        table.put_aside(News(set(), codes[part], codes[part].astype(np.float32)))
-    table.enter()
+        table.queue(NewValues(set(), codes[part], codes[part].astype(np.float32)))
+    table.enter_queued()
     found, new = table.look_up(codes)
     assert new.tolist() == [5] and found[:5].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_processes_that_number_words_differently_are_told() -> None:
-    known = KnownValues()
-    RememberedScorer(Scorer(False), known).encode([b"one", b"two"])
-    second = RememberedScorer(Scorer(False), known, number=1)
+def test_processes_that_number_words_differently_are_reported() -> None:
+    known = CachedValues()
+    CachedScorer(Scorer(False), known).encode([b"one", b"two"])
+    second = CachedScorer(Scorer(False), known, number=1)
     second.encode([b"one", b"two", b"three"])
-    third = RememberedScorer(Scorer(False), known, number=2)
+    third = CachedScorer(Scorer(False), known, number=2)
     with pytest.raises(UserError, match="number the word 'two' 1 and 0, expected one"):
         third.encode([b"two"])
 
 
 def test_nothing_is_known_after_a_failure() -> None:
-    scorer, known = Scorer(False), KnownValues()
-    remembered = RememberedScorer(scorer, known)
+    scorer, known = Scorer(False), CachedValues()
+    cached = CachedScorer(scorer, known)
     ngrams = drawn(False, 2)
 
     def fail(_: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -202,27 +200,27 @@ def test_nothing_is_known_after_a_failure() -> None:
 
     scorer.estimates = fail  # type: ignore[method-assign]
     with pytest.raises(UserError, match="today"):
-        remembered.estimates(ngrams)
+        cached.estimates(ngrams)
     del scorer.estimates  # type: ignore[method-assign]
-    known.enter()
-    np.testing.assert_array_equal(remembered.estimates(ngrams), scorer.estimates(ngrams))
+    known.enter_queued()
+    np.testing.assert_array_equal(cached.estimates(ngrams), scorer.estimates(ngrams))
 
 
-def test_processes_and_what_is_known_are_kept_until_the_end(tmp_path: Path) -> None:
+def test_processes_and_values_are_kept_until_the_end(tmp_path: Path) -> None:
     starts, ends = tmp_path / "starts", tmp_path / "ends"
     script = (
         f"echo start >> {starts}; echo ngram-scorer 1 2 0 0; cat > /dev/null; echo end >> {ends}"
     )
     command = ("sh", "-c", script)
-    scorers = RememberedScorers()
+    scorers = CachedScorers()
     scorers.start([command, command], 3)
     for number in (0, 2, 0):
         scorers.of(command, number)
     assert starts.read_text() == "start\n" * 3
-    scorers.put_aside(scorers.take_news())
+    scorers.queue(scorers.take_queued())
     scorers.end()
     assert ends.read_text() == "end\n" * 3
-    assert not scorers.take_news()
+    assert not scorers.take_queued()
     scorers.of(command)
     assert starts.read_text() == "start\n" * 4
     scorers.end()
