@@ -39,7 +39,7 @@ class DecodeOptions(JobsOptions, ConfigOptions):
         cube_pruning_pop_limit: Number of hypotheses made per stack.
         weights: Weights to use instead of those in the ini: JSON, {"LM0": [0.5], ...}, or a weights.json of
             tuning.
-        neural_lms: NAME=COMMAND, a neural model to use in the built-in search: "CSLM0=rescorer serve cslm";
+        neural_lms: NAME=COMMAND, a neural model to use in the built-in decoder: "CSLM0=rescorer serve cslm";
             may be given several times.
         constrain: Translations to force, one line per sentence. The output line is empty where that is
             impossible.

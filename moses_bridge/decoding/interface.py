@@ -37,7 +37,7 @@ class DecoderConfig:
         nbest_factor: an n-best list is sought among so many times its size paths; 0 means 1000.
         segmentation: whether n-best lines show which source phrase became which target phrase.
         alignment: whether n-best lines show the word links (column 4 of the phrase table).
-        neural_lm: neural models as features of the built-in search, each NAME=COMMAND, like
+        neural_lm: neural models as features of the built-in decoder, each NAME=COMMAND, like
             "CSLM0=rescorer serve cslm"; `moses_bridge.formats.ngram_scorer` says what a command must do. A
             single one needs no brackets.
         kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no

@@ -191,7 +191,7 @@ class ScanOptions(JobsOptions, ConfigOptions):
         grid: Weights to try, like -0.01,0.01,0.02; sets the key grid.
         against: Column whose weight restores the length.
         weights: weights.json whose weights replace those of the ini.
-        neural_lms: NAME=COMMAND, a feature of the built-in search; see `tuning tune --help`.
+        neural_lms: NAME=COMMAND, a feature of the built-in decoder; see `tuning tune --help`.
         run_commands: Run the commands named in the weights.json of a run.
         resume: Reuse the decodings in --out.
     """

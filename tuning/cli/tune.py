@@ -53,7 +53,7 @@ class TuneOptions(JobsOptions, SearchOptions):
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             A command without them stays open and returns the values: "CSLM0=rescorer serve cslm". With
             NAME:LM0=COMMAND the search gives the decoder's LM0 the sum of both weights.
-        neural_lms: NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given
+        neural_lms: NAME=COMMAND, a feature of the built-in decoder: "CSLM0=rescorer serve cslm". May be given
             several times.
         left_out: Column kept at weight 0, like TranslationModel0_2; may be given several times.
     """
