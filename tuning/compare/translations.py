@@ -18,10 +18,7 @@ from tuning.loop.run_directory import TuningRun, load_run
 
 
 def translate_runs(
-    directories: Sequence[Path],
-    source: Path,
-    jobs: int = 1,
-    run_commands: bool = False,
+    directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
 ) -> dict[Path, Path]:
     """Translate a text with the weights of each run; `compare` uses the outputs.
 
@@ -47,10 +44,7 @@ def translate_runs(
 
 
 def translate_all(
-    runs: Mapping[Path, TuningRun],
-    source: Path,
-    jobs: int,
-    run_commands: bool = False,
+    runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
 ) -> dict[Path, Path]:
     """The test output of each run, translated if missing; each system is loaded once.
 

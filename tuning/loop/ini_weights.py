@@ -9,12 +9,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni, parse_ini
-from moses_bridge.formats.moses_ini_edits import (
-    moved_to,
-    with_weight_file,
-    with_weights,
-    write_ini,
-)
+from moses_bridge.formats.moses_ini_edits import moved_to, with_weight_file, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights, sparse_weights, write_weight_file
 from tuning.loop.run_directory import SPARSE_NAME, Weights
 from tuning.optimisers.nbest_pool import column_names, grouped_weights

@@ -28,11 +28,7 @@ from tuning.loop.ini_weights import (
     without_columns,
     write_tuned_ini,
 )
-from tuning.loop.list_features import (
-    ListFeatures,
-    NBestFeature,
-    decode_text,
-)
+from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import (
     INI_NAME,
     LIMIT,

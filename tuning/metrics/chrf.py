@@ -13,15 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuning.metrics.metric import (
-    Counts,
-    Metric,
-    MetricReferences,
-    Values,
-    are_few,
-    ngrams,
-    unicode,
-)
+from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, are_few, ngrams, unicode
 
 Text = NDArray[np.int32]  # characters by their numbers in Unicode
 

@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.ter import TER as SacreTer
 
-from tuning.metrics.metric import (
-    FEW,
-    Counts,
-    Metric,
-    MetricReferences,
-    Values,
-    are_few,
-    unicode,
-)
+from tuning.metrics.metric import FEW, Counts, Metric, MetricReferences, Values, are_few, unicode
 
 Pair = tuple[bytes, tuple[bytes, ...]]
 

@@ -36,11 +36,7 @@ N_SHUFFLES = 8  # orders of the sentences, whose weights are averaged
 
 
 def optimize_kbmira(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Batch MIRA from the first start, averaged over all steps and several orders; see `Optimizer`."""
     free = free_columns(pool, config)

@@ -53,11 +53,7 @@ class _Peak:
 
 
 def optimize_mert(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Maximise the metric of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)

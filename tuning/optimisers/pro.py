@@ -39,11 +39,7 @@ LEAST_DIFFERENCE = 0.05
 
 
 def optimize_pro(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Rank pairs of several samples of the sentences; see `Optimizer`.
 
@@ -117,10 +113,7 @@ def _draw_pairs(
 
 
 def _regress(
-    pool: NBestPool,
-    pairs: NDArray[np.int64],
-    start: NDArray[np.float64],
-    free: NDArray[np.bool_],
+    pool: NBestPool, pairs: NDArray[np.int64], start: NDArray[np.float64], free: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Weights of the free columns by logistic regression, normalised; the others as in the start."""
     differences = (pool.features[pairs[:, 0]] - pool.features[pairs[:, 1]])[:, free]

@@ -39,11 +39,7 @@ Value = tuple[float, NDArray[np.float64]]
 
 
 def optimize_xbleu(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Climb from the first start and random ones; the highest expected BLEU is taken; see `Optimizer`."""
     free = free_columns(pool, config)

@@ -92,10 +92,7 @@ def _contrast_cells(contrast: Contrast | None) -> dict[str, str]:
 def _control_cells(contrast: Contrast | None) -> dict[str, str]:
     if contrast is None:
         return dict.fromkeys(("vs control", "its Holm"), "")
-    return {
-        "vs control": f"{contrast.delta:+.2f}",
-        "its Holm": f"{contrast.corrected_p_value:.4f}",
-    }
+    return {"vs control": f"{contrast.delta:+.2f}", "its Holm": f"{contrast.corrected_p_value:.4f}"}
 
 
 def _iterations(run: RunSummary) -> str:

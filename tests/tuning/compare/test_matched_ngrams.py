@@ -29,10 +29,7 @@ def test_two_sentences_by_hand(tmp_path: Path) -> None:
         NgramMatches("dort", 0.0, 1.0, 1),
     ]
     # "chat" and "chien" are matched once by both; "le" twice by the baseline, whose two lines have it.
-    assert found.lost == [
-        NgramMatches("le chien", 1.0, 0.0, 1),
-        NgramMatches("le", 2.0, 1.0, 2),
-    ]
+    assert found.lost == [NgramMatches("le chien", 1.0, 0.0, 1), NgramMatches("le", 2.0, 1.0, 2)]
 
 
 def test_matches_are_means_over_different_numbers_of_runs(tmp_path: Path) -> None:

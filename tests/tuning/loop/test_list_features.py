@@ -100,10 +100,7 @@ def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (
-            "lines = lines[:2]",
-            ":3: found the end, expected a line, as in the list it read",
-        ),
+        ("lines = lines[:2]", ":3: found the end, expected a line, as in the list it read"),
         ("lines = lines + lines[3:]", ":5: found a line, expected the end"),
         ("lines = lines[::-1]", ":1: found the sentence id '2', expected '0'"),
     ],
@@ -148,10 +145,7 @@ def test_a_scorer_stays_and_is_asked_for_new_n_grams_alone(
 
 
 def test_scorers_and_commands_side_by_side(files: tuple[Path, Path], tmp_path: Path) -> None:
-    features = [
-        scorer(tmp_path),
-        NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2)),
-    ]
+    features = [scorer(tmp_path), NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2))]
     add(features, files, tmp_path / "out.gz")
     choose_best(tmp_path / "out.gz", {"CSLM0": [-1.0]}, files[1], tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"a c\n\ne\n"

@@ -111,10 +111,7 @@ def test_the_search_stays_and_the_lists_are_reranked_by_the_new_feature(
 
 
 def test_without_a_feature_the_own_ones_are_weighed_anew(
-    system: FixedSystem,
-    base: Path,
-    searched: list[Mapping[str, Sequence[float]]],
-    tmp_path: Path,
+    system: FixedSystem, base: Path, searched: list[Mapping[str, Sequence[float]]], tmp_path: Path
 ) -> None:
     run = reranked(system, base, tmp_path / "run")
     assert run.weights["Distortion0"][0] > run.weights["LM0"][0]

@@ -12,12 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from tuning.metrics.bleu import bleu
-from tuning.optimisers.envelope import (
-    Direction,
-    best_step,
-    envelope,
-    hull_candidates,
-)
+from tuning.optimisers.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 Numbers = NDArray[np.float64]
@@ -87,10 +82,7 @@ def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)),
-    st.data(),
-)
+@given(arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)), st.data())
 def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
     heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
     scores = np.array(data.draw(heights))
@@ -135,9 +127,7 @@ RIGHT, WRONG, POOR = (
 
 
 def step_between(
-    lines: list[tuple[float, float, list[int]]],
-    lowest: float = -np.inf,
-    highest: float = np.inf,
+    lines: list[tuple[float, float, list[int]]], lowest: float = -np.inf, highest: float = np.inf
 ) -> tuple[float, float]:
     """The step from 0 for one sentence, whose hypotheses are lines of a slope and a height."""
     slopes, heights, statistics = zip(*lines, strict=True)

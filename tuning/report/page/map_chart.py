@@ -113,10 +113,7 @@ def map_chart(points: PointMap, number: int) -> Chart:
     """A map to move, zoom and search; the most frequent visible points have labels."""
     rows: Sequence[Row] = [
         vars(point)
-        | {
-            "label": without_escapes(point.label),
-            "counterpart": without_escapes(point.counterpart),
-        }
+        | {"label": without_escapes(point.label), "counterpart": without_escapes(point.counterpart)}
         for point in points.points
     ]
     spec = base_spec(rows, "Map of words or phrases: near points are alike for the network.", 560)

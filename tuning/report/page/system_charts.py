@@ -58,10 +58,7 @@ def dev_bleu_chart(
         "tooltip": tooltip("run:N", "iteration:N", "dev BLEU:Q", digits=2),
     }
     spec["layer"] = [
-        {
-            "mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5},
-            "params": [pick],
-        },
+        {"mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5}, "params": [pick]},
         {
             "transform": [{"filter": "datum.kept"}],
             "mark": {"type": "point", "size": 110, "strokeWidth": 1.5},
