@@ -24,7 +24,7 @@ class Contrast:
         smallest_found: the true difference detected with p_value < 0.05 in 80% of cases.
         covers_runs: False where both have one run; all values are then over texts alone.
         standard_error: of the delta, over texts and runs; None in tables of earlier versions.
-        degrees_of_freedom: of the t distribution behind interval and p-value; None in the same tables.
+        degrees_of_freedom: of the t distribution of interval and p-value; None in the same tables.
     """
 
     delta: float
@@ -120,7 +120,6 @@ class ResultRow:
     """One system in the table.
 
     Attributes:
-        system: its name.
         dev_bleu: mean over the runs, 0 to 100; tokenised. None for files of translations.
         dev_sd: standard deviation over the runs; None with one run.
         test_bleu: the same on the test text.
@@ -173,13 +172,12 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class NgramMatches:
-    """How often an n-gram of the first reference is matched.
+    """How often an n-gram of the first reference occurs in it and is matched.
 
     Attributes:
         ngram: words, joined by blanks.
         baseline: matches of the first system, mean over its runs.
         system: matches of the system set against it, mean over its runs.
-        reference: occurrences in the reference.
     """
 
     ngram: str
@@ -190,10 +188,9 @@ class NgramMatches:
 
 @dataclass(frozen=True)
 class NgramContrast:
-    """The n-grams that set a system apart from the first one.
+    """The n-grams that distinguish a system from the first one.
 
     Attributes:
-        system: its name.
         won: those it matches more often, largest difference first.
         lost: those it matches less often, in the same order.
     """
@@ -213,7 +210,7 @@ class Comparison:
         detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
         control: the system known to be useless, "" if there is none.
-        made: what made the table; None in tables of earlier versions.
+        made: the version that made the table; None in tables of earlier versions.
         n_documents: documents of the test text that were left out one by one; 0 where sentences were.
         near_copies: share of test sentences at least as similar as "0.5", "0.7" and "0.8" to a training
             sentence; None if it is not known.

@@ -19,7 +19,6 @@ class Gain:
     """The system in one of the tables.
 
     Attributes:
-        table: its name.
         baseline_bleu: test BLEU of the table's first system, mean over its runs, 0 to 100.
         against_baseline: the system set against that one, its p-value corrected for the number of tables.
         against_control: the same against the control; None where the table has none.
@@ -40,7 +39,6 @@ class Gains:
     """One system in several tables.
 
     Attributes:
-        system: its name in each table.
         rows: one a table, in the order given.
     """
 
@@ -64,23 +62,12 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     pairs = {name: row_of(table, system, name) for name, table in comparisons.items()}
     deltas = _corrected([row.against_baseline for row in pairs.values()])
     over_controls = _corrected([row.against_control for row in pairs.values()])
-    return Gains(
-        system,
-        [
-            Gain(
-                name,
-                comparisons[name].rows[0].test_bleu,
-                delta,
-                over_control,
-                _control(comparisons[name]),
-                row.n_runs,
-            )
-            for (name, row), delta, over_control in zip(
-                pairs.items(), deltas, over_controls, strict=True
-            )
-            if delta is not None
-        ],
-    )
+    gains = []
+    for (name, row), delta, over in zip(pairs.items(), deltas, over_controls, strict=True):
+        if delta is not None:
+            baseline, control = comparisons[name].rows[0].test_bleu, _control(comparisons[name])
+            gains.append(Gain(name, baseline, delta, over, control, row.n_runs))
+    return Gains(system, gains)
 
 
 def row_of(table: Comparison, system: str, name: str) -> ResultRow:
@@ -137,12 +124,11 @@ class PooledGain:
     """The gain in one of the tables.
 
     Attributes:
-        table: its name.
         delta: test BLEU of the system minus that of the table's first system.
         standard_error: of the delta, over texts and runs.
         fixed_weight: its share in the mean of fixed effects, 0 to 1.
         random_weight: the same in that of random effects.
-        n_networks: networks behind the system's row.
+        n_networks: networks of the system's row.
     """
 
     table: str
@@ -158,7 +144,6 @@ class Pooled:
     """The gains of a system in several tables, as one estimate.
 
     Attributes:
-        system: its name in each table.
         rows: one a table, in the order given.
         fixed: the mean with weights of inverse variances: one gain for all tables.
         random: the mean where each table has a gain of its own around it.
@@ -231,9 +216,7 @@ def fixed_effect(
 ) -> tuple[Estimate, float]:
     """The mean of gains, each weighted by its inverse variance, and Cochran's Q (1954) of them.
 
-    Args:
-        deltas: gains, *Shape:* (n,).
-        errors: their standard errors, above 0, *Shape:* (n,).
+    Deltas and their standard errors, above 0, *Shape:* (n,).
     """
     weights = errors**-2
     mean = _estimate(deltas, weights)

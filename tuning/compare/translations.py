@@ -33,8 +33,8 @@ def translate_runs(
 
     Raises:
         InputError: a run directory or the text is malformed.
-        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to
-            be run without permission.
+        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to be
+            run without permission.
     """
     runs = {path: load_run(path) for path in directories}
     if not run_commands:

@@ -89,7 +89,7 @@ def _count(output: Path, reference: Path, frequencies: Mapping[bytes, int]) -> N
 
 
 def _words(line: bytes) -> Iterator[bytes]:
-    """Words as BLEU counts them: what blanks enclose, none of it empty."""
+    """Words as BLEU counts them: the non-empty parts between blanks."""
     return filter(None, line.split(b" "))
 
 

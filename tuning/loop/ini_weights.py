@@ -1,4 +1,4 @@
-"""Weights in a moses.ini: those that a run starts from, scattered or replaced, and those that it found."""
+"""Weights in a moses.ini: those at the start of a run, scattered or replaced, and those it found."""
 
 from __future__ import annotations
 
@@ -61,11 +61,7 @@ def weights_by_column(weights: Weights) -> dict[str, float]:
 
 
 def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
-    """Set the weights of some columns to 0.
-
-    Args:
-        weights: weights by feature.
-        left_out: names of columns, like "TranslationModel0_2".
+    """Set the weights of some columns, like "TranslationModel0_2", to 0.
 
     Raises:
         ConfigError: a name is not a column's.
@@ -90,13 +86,9 @@ def untuneable_columns(ini: MosesIni) -> set[str]:
 
 
 def scattered(weights: Weights, spread: float, seed: int, fixed: Collection[str]) -> Weights:
-    """Scatter the initial weights of a run.
+    """Scatter the initial weights of a run: each is multiplied by exp(spread z), z drawn from N(0, 1).
 
-    Args:
-        weights: weights by feature; a weight of 0 stays 0.
-        spread: each weight is multiplied by exp(spread z), z drawn from N(0, 1); 0 changes nothing.
-        seed: seed of the draws.
-        fixed: columns keeping their weight.
+    A weight of 0 and those of the `fixed` columns stay; a spread of 0 changes nothing.
     """
     if spread == 0.0:
         return weights
@@ -112,12 +104,7 @@ def write_tuned_ini(ini: MosesIni, weights: Weights, out: Path) -> None:
     """Write an ini with tuned weights; features without a weight line get one at the end.
 
     Relative paths lead from the directory of the new ini to the same files. Sparse values with weights in the
-    [weight-file] have them in a new one beside the new ini.
-
-    Args:
-        ini: the ini of the system.
-        weights: weights by feature; those of features not in the ini are ignored.
-        out: the ini to write.
+    [weight-file] have them in a new one next to the new ini. Weights of features not in the ini are ignored.
     """
     parsed = moved_to(ini, out.parent)
     unweighted = [

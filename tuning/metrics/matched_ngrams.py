@@ -1,4 +1,4 @@
-"""The counts of n-grams behind BLEU and chrF, compiled; a module of its own, since numba is slow to load."""
+"""The n-gram counts of BLEU and chrF, compiled; a module of its own, since numba is slow to load."""
 
 from __future__ import annotations
 

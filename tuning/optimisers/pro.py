@@ -25,13 +25,9 @@ from tuning.optimisers.contract import (
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
-N_SAMPLES = (
-    16  # regressions on different sentences, so that there are several lines to search along
-)
-SHARE_OF_SENTENCES, LEAST_SENTENCES = (
-    0.25,
-    100,
-)  # sentences in each: few enough to differ, enough to learn from
+N_SAMPLES = 16  # regressions on different sentences, for several lines to search along
+# Sentences in each: few enough to differ, enough to learn from.
+SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
 MAX_SWEEPS = 10  # a guard: sweeps end by themselves after two or three
 N_DRAWN = 5000  # pairs of a sentence, the number of them kept, and their least difference:
 N_KEPT = 50  # Hopkins & May, section 3.2 (capital gamma, capital xi, alpha)

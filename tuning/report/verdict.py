@@ -1,4 +1,4 @@
-"""What a table of results says, in sentences made from its numbers alone."""
+"""The results of a table in sentences, made from its numbers alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ CHANCE = 50  # per cent, of a preference between two systems
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """The best system, what is significant, what could not have been seen, and what people would see.
+    """The best system, significant differences, gains too small to be found, and people's agreement.
 
-    Args:
-        comparison: its first row is the baseline.
+    The first row of the comparison is the baseline.
 
     Returns:
         One paragraph each; none for a system alone.
@@ -54,7 +53,7 @@ def _best_sentence(best: Sequence[ResultRow], comparison: Comparison) -> str:
 
 
 def _significance_sentence(comparison: Comparison) -> str:
-    """What differs from the baseline beyond chance, and what the control casts doubt on."""
+    """The differences from the baseline beyond chance, and doubts about them because of the control."""
     baseline, *others = comparison.rows
     found = [
         (row, row.against_baseline)
@@ -91,7 +90,7 @@ def _control_doubt(better: Sequence[ResultRow], control: str) -> str:
 
 
 def _covered(others: Sequence[ResultRow]) -> str:
-    """What these p-values leave out: other tunings where there is one each, other trainings of one network."""
+    """The variation missing in these p-values: of tunings with one run each, of trainings of one network."""
     compared = [row for row in others if row.against_baseline is not None]
     single = [
         row for row in compared if row.against_baseline and not row.against_baseline.covers_runs

@@ -1,12 +1,14 @@
-"""Sentences of tables made by hand."""
+"""Sentences of tables made by hand, and people's agreement with a metric, against its authors' tool."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
-from tuning.report.verdict import verdict
+from tuning.report.verdict import human_agreement, verdict
 from tuning.report.write import write_comparison
 
 
@@ -155,3 +157,19 @@ def test_it_is_on_top_of_each_form(tmp_path: Path) -> None:
     assert markdown[4] == ""
     assert markdown[5].startswith("| system |")
     assert (tmp_path / "table.tex").read_text().startswith("% The highest test BLEU is 31.00, of")
+
+
+def test_the_values_that_the_authors_state() -> None:
+    """README of MT-Thresholds: 63.989% for 1.00 BLEU, and 0.710 chrF for the same."""
+    assert human_agreement(1.0, "BLEU") == pytest.approx(63.989, abs=5e-4)
+    assert human_agreement(0.710, "chrF") == pytest.approx(63.989, abs=0.02)
+
+
+def test_the_fit_ends_below_certainty() -> None:
+    assert human_agreement(100.0, "BLEU") == pytest.approx(88.333, abs=5e-4)
+    assert human_agreement(0.0, "chrF") == pytest.approx(46.5)
+
+
+def test_a_negative_lead_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"a lead of -0\.5: expected 0 or more"):
+        human_agreement(-0.5, "BLEU")
