@@ -104,11 +104,10 @@ def compare_systems(
         source: test source text, tokenised.
         references: its reference, tokenised as the output is; or several.
         settings: what a file for `--config` says: {"target_language": "de", "n_samples": 1000}.
-        training: source sides of training texts; the systems are then also compared on the sentences far
-            from them.
+        training: source sides of training texts; the systems are then also compared on the sentences far from
+            them.
         groups: names of the documents of the test sentences, one a line.
-        jobs: processes of the decoder. For more than one, a script needs
-            `if __name__ == "__main__":`.
+        jobs: processes of the decoder. For more than one, a script needs `if __name__ == "__main__":`.
 
     Raises:
         UserError: a run or text is malformed, or does not fit the others.

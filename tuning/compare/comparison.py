@@ -122,8 +122,7 @@ class ResultRow:
     Attributes:
         dev_bleu: mean over the runs, 0 to 100; tokenised. None for files of translations.
         dev_sd: standard deviation over the runs; None with one run.
-        test_bleu: the same on the test text.
-        test_sd: the same on the test text.
+        test_bleu, test_sd: the same on the test text.
         against_baseline: the system set against the first one; None in its own row.
         against_control: the system set against the control; None where there is none, and in its row.
         n_runs: tuning runs.
@@ -132,9 +131,8 @@ class ResultRow:
         length_ratio: test output words for one reference word.
         precisions: of 1- to 4-grams on the test text, 0 to 100.
         bootstrap_sd: of the first run's test BLEU over resampled test sets.
-        detokenised_bleu: mean sacreBLEU of the detokenised output, 0 to 100.
-        chrf: mean chrF of the detokenised output, 0 to 100.
-        ter: mean TER of the detokenised output; less is better.
+        detokenised_bleu, chrf: mean sacreBLEU and chrF of the detokenised output, 0 to 100.
+        ter: its mean TER; less is better.
         weights: mean weight of each feature; {} for files of translations.
         runs: how each run went.
         far: the system on the sentences that are far from the training text; None if that is not known.

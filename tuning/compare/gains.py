@@ -47,14 +47,9 @@ class Gains:
 
 
 def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
-    """The rows of one system in several tables.
+    """The rows of one system, not the first, in several tables by name.
 
-    Args:
-        comparisons: by the name of the table.
-        system: a name found in each table, but not the first system's.
-
-    Returns:
-        p-values are corrected for the number of tables (Holm 1979), and no longer for the rows of each table.
+    p-values are corrected for the number of tables (Holm 1979), and no longer for the rows of each table.
 
     Raises:
         ConfigError: a table has no such system, or it is the one the others are compared with.
@@ -170,10 +165,6 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
 
     Q and its p-value are those of Cochran (1954), I^2 that of Higgins & Thompson (2002). The tables are taken
     to be independent: test text, runs or networks that they share make the intervals too narrow.
-
-    Args:
-        comparisons: two or more, by the name of the table.
-        system: a name found in each table, but not the first system's.
 
     Raises:
         ConfigError: there is one table, a table has no such system, or no standard error above 0 for it.

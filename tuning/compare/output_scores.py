@@ -1,8 +1,7 @@
 """All scores of files of translations, and their means over the files of a system.
 
-BLEU, chrF and TER of detokenised text are as sacreBLEU counts them (Post 2018), with its signatures.
-Outputs of one text have many lines in common, so the statistics of each distinct line are counted
-once.
+BLEU, chrF and TER of detokenised text are as sacreBLEU counts them (Post 2018), with its signatures. Outputs
+of one text have many lines in common, so the statistics of each distinct line are counted once.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ class OutputScores:
         length_ratio: output words for one reference word.
         output_words: number of tokens.
         reference_words: tokens of the references closest in length.
-        detokenised_bleu: sacreBLEU of the detokenised text.
-        chrf: of the detokenised text.
-        ter: of the detokenised text; less is better.
+        detokenised_bleu, chrf, ter: by sacreBLEU, of the detokenised text; less TER is better.
         signatures: how the last three were counted.
     """
 

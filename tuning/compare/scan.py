@@ -301,11 +301,9 @@ def next_weights(
 ) -> Iterator[float]:
     """Values of the weight that come nearer and nearer to a length, by the secant method.
 
-    Args:
-        tried: the decodings so far, at least one; the caller adds the decoding made with each value.
-        length: the length to reach.
-        slope: length by weight, for the first step.
-        tolerance: the search ends when the last length is as near as this, or a value repeats.
+    To `tried`, at least one decoding, the caller adds the one made with each value. The slope, length by
+    weight, is for the first step. The search ends when the last length is within the tolerance, or a value
+    repeats.
     """
     while abs(tried[-1].length - length) > tolerance and slope:
         last = tried[-1]

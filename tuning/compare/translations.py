@@ -20,13 +20,7 @@ from tuning.loop.run_directory import TuningRun, load_run
 def translate_runs(
     directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
 ) -> dict[Path, Path]:
-    """Translate a text with the weights of each run; `compare` uses the outputs.
-
-    Args:
-        directories: of the runs.
-        source: tokenised text.
-        jobs: processes of the decoder.
-        run_commands: see `tuning.compare.systems.CompareConfig`.
+    """Translate a text with the weights of each run directory; `compare` uses the outputs.
 
     Returns:
         The output of each run.

@@ -23,11 +23,7 @@ def start_weights(ini: MosesIni, added: Mapping[str, float], init_weights: Path 
     If a feature has more columns than in the other run, the further ones start at 0, so that all systems
     started from one run have the same first n-best lists. A feature of the ini without a weight line has 1
     for each score, as in Moses and the built-in decoder. Sparse values have those of the [weight-file].
-
-    Args:
-        ini: the ini.
-        added: initial weights of the features added to those of the ini.
-        init_weights: weights.json of the other run, or a table of this form; None for no other run.
+    `init_weights` is the weights.json of the other run, or a table of this form.
 
     Raises:
         InputError: a file is malformed, or has more weights of a feature than the ini.

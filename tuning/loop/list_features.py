@@ -54,12 +54,7 @@ class ListFeatures:
         self._processes.end()
 
     def add(self, nbest: Path, source: Path, out: Path) -> None:
-        """Write a list with the features added.
-
-        Args:
-            nbest: the list; without features to add, it is moved to `out`.
-            source: the translated sentences.
-            out: the list to write, compressed by suffix.
+        """Write a list with the features added, compressed by suffix; without any, it is moved to `out`.
 
         Raises:
             ToolError: a command failed.

@@ -163,7 +163,10 @@ def load_run(directory: Path) -> TuningRun:
     """
     path = directory / WEIGHTS_NAME
     run = read_record(TuningRun, path, WEIGHTS_FILE)
-    decoder = open_record_of(DecoderConfig, _of_search(run.decoder), path, WEIGHTS_FILE)
+    settings = dict(run.decoder)
+    if settings.get("neural_lm", "") is None:
+        del settings["neural_lm"]
+    decoder = open_record_of(DecoderConfig, settings, path, WEIGHTS_FILE)
     try:
         _ = decoder.neural_lms
     except ConfigError as error:
@@ -176,18 +179,11 @@ def load_run(directory: Path) -> TuningRun:
     return run
 
 
-def _of_search(decoder: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the decoder, without a `neural_lm` of None."""
-    return {key: value for key, value in decoder.items() if key != "neural_lm" or value is not None}
-
-
 def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
     """Claim a directory for a run, or check that it belongs to the run.
 
-    Args:
-        directory: the run directory.
-        fingerprint: everything that distinguishes the run, as JSON values.
-        resume: whether the run may continue an earlier one.
+    The fingerprint is everything that distinguishes the run, as JSON values; with `resume` it may continue an
+    earlier one.
 
     Raises:
         ConfigError: the directory belongs to another run, or to this one and `resume` is false.
@@ -238,11 +234,7 @@ class Optimised:
 
 
 def read_optimised(path: Path, weights: Weights) -> Optimised:
-    """Read iterNN.optimised.json.
-
-    Args:
-        path: path of the file.
-        weights: weights of the decoding; the file must have the same features and numbers of scores.
+    """Read iterNN.optimised.json, with the features and numbers of scores of the decoding's weights.
 
     Raises:
         InputError: the file is missing, damaged or something else, or has other features.

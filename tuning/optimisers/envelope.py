@@ -158,16 +158,12 @@ def best_step(
 ) -> tuple[float, float]:
     """The step along a direction with the best metric of the winners, that of the pool.
 
-    Args:
-        pool: the hypotheses.
-        direction: where the search goes.
-        scores: f.w of each hypothesis, *Shape:* (n,).
-        lowest: least step, 0 or below it.
-        highest: greatest step, 0 or above it.
+    Scores are f.w of each hypothesis, *Shape:* (n,); steps are between `lowest`, 0 or below it, and
+    `highest`, 0 or above it.
 
     Returns:
-        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and how good
-        the metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
+        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and how good the
+        metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
         skipped; where the whole range is one, 0 and -infinity.
     """
     firsts, places, losers, winners = _corners(

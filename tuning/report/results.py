@@ -102,11 +102,7 @@ class Compared:
         return comparison_notes(self.comparison)
 
     def write(self, out: Path | str) -> str:
-        """Write OUT/table.txt, .md, .tex and .json, as `tuning compare` does.
-
-        Returns:
-            The text of table.txt.
-        """
+        """Write OUT/table.txt, .md, .tex and .json, as `tuning compare` does; return the text of table.txt."""
         return write_comparison(self.comparison, Path(out))
 
     def _repr_html_(self) -> str:

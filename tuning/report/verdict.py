@@ -144,7 +144,7 @@ def _people_sentence(best: Sequence[ResultRow], baseline: ResultRow, control: st
     )
 
 
-def _agreement(delta: float, metric: Metric) -> str:
+def _agreement(delta: float, metric: FittedMetric) -> str:
     points = f"{delta:+.2f} {metric}"
     if delta <= 0:
         return f"no gain with {points}"
@@ -157,26 +157,22 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-Metric = Literal["BLEU", "chrF"]
+FittedMetric = Literal["BLEU", "chrF"]
 
 # Scale and slope of the sigmoids fitted by Kocmi et al. (2024), "Navigating the Metrics Maze: Reconciling Score
 # Magnitudes and Accuracies" (ACL 2024, pages 1999-2014), as published in their tool MT-Thresholds
 # (python-tool/mt_thresholds.py, web-tool/src/thresholds.json).
-FITTED: dict[Metric, tuple[float, float]] = {
+FITTED: dict[FittedMetric, tuple[float, float]] = {
     "BLEU": (88.33333333333225, 0.9663926931178954),
     "chrF": (92.999999999972, 1.1142732157139852),
 }
 
 
-def human_agreement(delta: float, metric: Metric) -> float:
+def human_agreement(delta: float, metric: FittedMetric) -> float:
     """Percentage of pairs of systems in which people prefer the one with the better score.
 
-    The fit of Kocmi et al. (2024): scale / (1 + exp(-slope * delta)). It is below 50, which is chance, for very
-    small differences.
-
-    Args:
-        delta: the difference in sacreBLEU's metric of detokenised text, 0 to 100; not negative.
-        metric: the metric.
+    The fit of Kocmi et al. (2024): scale / (1 + exp(-slope * delta)). It is below 50, which is chance, for
+    very small differences. `delta` is the difference in sacreBLEU's metric of detokenised text, 0 to 100.
 
     Raises:
         ValueError: delta is negative; the fit is for the better system's lead.

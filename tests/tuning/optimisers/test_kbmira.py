@@ -15,35 +15,22 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
+from tests.tuning.optimisers.pools import RIGHT, WRONG, pool_of_choices
 from tuning.metrics.bleu import bleu
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import Optimizer, OptimizerConfig
 from tuning.optimisers.kbmira import _averages, _background_bleu, optimize_kbmira
-from tuning.optimisers.nbest_pool import NBestPool, make_pool
+from tuning.optimisers.nbest_pool import make_pool
 from tuning.optimisers.pro import optimize_pro
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
 
-RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
 NO_BOUNDS = np.full(2, -np.inf), np.full(2, np.inf)
-WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
 LONGER = [6, 8, 5, 7, 4, 6, 3, 5, 6]
 SHORTER = [2, 3, 1, 2, 0, 1, 0, 0, 4]
 Numbers = NDArray[np.float64]
 BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
-
-
-def pool_of_choices(n_sentences: int) -> NBestPool:
-    """In each sentence a right hypothesis with a high A and a wrong one with a high B; C is constant."""
-    rng = np.random.default_rng(1)
-    features = np.empty((2 * n_sentences, 3))
-    features[0::2] = rng.normal((1.0, -1.0, 0), 0.5, (n_sentences, 3))
-    features[1::2] = rng.normal((-1.0, 1.0, 0), 0.5, (n_sentences, 3))
-    features[:, 2] = 2.0
-    statistics = np.tile(np.array([RIGHT, WRONG], np.int32), (n_sentences, 1))
-    ids = np.repeat(np.arange(n_sentences), 2)
-    return make_pool(("A_0", "B_0", "C_0"), ids, features, statistics)
 
 
 @njit

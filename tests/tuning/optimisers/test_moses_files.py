@@ -15,84 +15,69 @@ FEATURES = b"FEATURES_TXT_BEGIN_0 0 1 2 A_0 B_0\n1 2\nFEATURES_TXT_END_0\n"
 SCORES = b"SCORES_TXT_BEGIN_0 0 1 9 BLEU\n1 2 3 4 5 6 7 8 9\nSCORES_TXT_END_0\n"
 
 
+def check_refused(folder: Path, features: bytes, scores: bytes, message: str) -> None:
+    (folder / "f").write_bytes(features)
+    (folder / "s").write_bytes(scores)
+    with pytest.raises(InputError, match=message):
+        read_moses_pool([folder / "f"], [folder / "s"])
+
+
 @pytest.mark.parametrize(
-    ("features", "scores", "message"),
+    ("features", "message"),
     [
         (
             FEATURES + FEATURES.replace(b"B_0", b"C_0"),
-            SCORES,
             r"f:4: found the features A_0 C_0, expected A_0 B_0",
         ),
         (
             FEATURES + b"FEATURES_TXT_BEGIN_0 1 1 3 A_0 B_0 B_1\n1 2 3\nFEATURES_TXT_END_0\n",
-            SCORES,
             r"f:4: found the features A_0 B_0 B_1, expected A_0 B_0",
         ),
-        (FEATURES.replace(b" B_0", b""), SCORES, r"f:1: found 1 names of 2 columns, expected as m"),
+        (FEATURES.replace(b" B_0", b""), r"f:1: found 1 names of 2 columns, expected as m"),
+        (FEATURES.replace(b"_TXT_", b"_BIN_"), r"f:1: found 'FEATURES_BIN_.* Only the text"),
+        (FEATURES.replace(b"0 0 1", b"0 x 1"), r"f:1: found .*, expected FEATURES_TXT_BEGI"),
+        (FEATURES.replace(b"1 2\n", b"nan 2\n"), r"f:2: found a value that is not finite"),
+        (FEATURES.replace(b"1 2\n", b"1,0 2\n"), r"f:2: found could not convert .*'1,0'"),
+        (FEATURES.replace(b"1 2\n", b"1\n"), r"f:2: found 1 values, expected 2"),
+        (FEATURES.replace(b"1 2\n", b"1 2 3\n"), r"f:2: found 3 values, expected 2"),
+        (FEATURES.replace(b"1 2\n", b""), r"f:2: found 1 values, expected 2"),
+        (FEATURES[:-19], r"f:3: found the end .*, expected FEATURES_TXT_END_0 behind 1 row"),
+        (FEATURES * 2, r"f:4: found sentence 0, expected one that .*s has, and once"),
+    ],
+)
+def test_faults_of_features(tmp_path: Path, features: bytes, message: str) -> None:
+    check_refused(tmp_path, features, SCORES, message)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (SCORES.replace(b"0 0 1", b"0 3 1"), r"f:1: found sentence 0, expected one that"),
+        (SCORES * 2, r"s:4: found sentence 0 again, expected each sentence once"),
         (
-            FEATURES.replace(b"_TXT_", b"_BIN_"),
-            SCORES,
-            r"f:1: found 'FEATURES_BIN_.* Only the text",
-        ),
-        (
-            FEATURES.replace(b"0 0 1", b"0 x 1"),
-            SCORES,
-            r"f:1: found .*, expected FEATURES_TXT_BEGI",
-        ),
-        (FEATURES.replace(b"1 2\n", b"nan 2\n"), SCORES, r"f:2: found a value that is not finite"),
-        (FEATURES.replace(b"1 2\n", b"1,0 2\n"), SCORES, r"f:2: found could not convert .*'1,0'"),
-        (FEATURES.replace(b"1 2\n", b"1\n"), SCORES, r"f:2: found 1 values, expected 2"),
-        (FEATURES.replace(b"1 2\n", b"1 2 3\n"), SCORES, r"f:2: found 3 values, expected 2"),
-        (FEATURES.replace(b"1 2\n", b""), SCORES, r"f:2: found 1 values, expected 2"),
-        (
-            FEATURES[:-19],
-            SCORES,
-            r"f:3: found the end .*, expected FEATURES_TXT_END_0 behind 1 row",
-        ),
-        (FEATURES * 2, SCORES, r"f:4: found sentence 0, expected one that .*s has, and once"),
-        (FEATURES, SCORES.replace(b"0 0 1", b"0 3 1"), r"f:1: found sentence 0, expected one that"),
-        (FEATURES, SCORES * 2, r"s:4: found sentence 0 again, expected each sentence once"),
-        (
-            FEATURES,
             SCORES + SCORES.replace(b"0 0 1", b"0 3 1"),
             r"s:4: found scores of sentence 3, expected none, as in .*f",
         ),
         (
-            FEATURES,
             SCORES.replace(b"0 0 1", b"0 0 2").replace(b"9\nS", b"9\n1 2 3 4 5 6 7 8 9\nS"),
             r"s:1: found 2 rows for sentence 0, expected 1, as in .*f:1",
         ),
+        (SCORES.replace(b"BLEU", b"TER"), r"s:1: found 9 numbers of TER, expected 9 of B"),
         (
-            FEATURES,
-            SCORES.replace(b"BLEU", b"TER"),
-            r"s:1: found 9 numbers of TER, expected 9 of B",
-        ),
-        (
-            FEATURES,
             SCORES.replace(b"1 9 BLEU", b"1 8 BLEU").replace(b" 9\n", b"\n"),
             r"s:1: found 8 numbers of BLEU, expected 9 of BLEU",
         ),
-        (
-            FEATURES,
-            SCORES.replace(b"1 2 3", b"1 2.5 3"),
-            r"s:2: found the counts 1 2\.5 3 .* whole",
-        ),
-        (
-            FEATURES,
-            SCORES.replace(b"1 2 3", b"1 -1 3"),
-            r"s:2: found the counts 1 -1 3 .* whole nu",
-        ),
-        (FEATURES, SCORES.replace(b" 9\n", b" 9 x=1\n"), r"s:1: found 9 numbers of BLEU"),
-        (b"", b"", r"f: found no sentence"),
+        (SCORES.replace(b"1 2 3", b"1 2.5 3"), r"s:2: found the counts 1 2\.5 3 .* whole"),
+        (SCORES.replace(b"1 2 3", b"1 -1 3"), r"s:2: found the counts 1 -1 3 .* whole nu"),
+        (SCORES.replace(b" 9\n", b" 9 x=1\n"), r"s:1: found 9 numbers of BLEU"),
     ],
 )
-def test_faults_of_tuning_files(
-    tmp_path: Path, features: bytes, scores: bytes, message: str
-) -> None:
-    (tmp_path / "f").write_bytes(features)
-    (tmp_path / "s").write_bytes(scores)
-    with pytest.raises(InputError, match=message):
-        read_moses_pool([tmp_path / "f"], [tmp_path / "s"])
+def test_faults_of_scores(tmp_path: Path, scores: bytes, message: str) -> None:
+    check_refused(tmp_path, FEATURES, scores, message)
+
+
+def test_empty_files_are_refused(tmp_path: Path) -> None:
+    check_refused(tmp_path, b"", b"", r"f: found no sentence")
 
 
 def test_the_first_line_that_is_no_count_is_named(tmp_path: Path) -> None:

@@ -15,26 +15,9 @@ from tuning.report.write import write_comparison
 def a_row(
     system: str, bleu: float, contrast: Contrast | None = None, n_networks: int = 1
 ) -> ResultRow:
-    return ResultRow(
-        system=system,
-        dev_bleu=30.0,
-        dev_sd=0.1,
-        test_bleu=bleu,
-        test_sd=0.1,
-        against_baseline=contrast,
-        against_control=None,
-        n_runs=3,
-        n_networks=n_networks,
-        network_sd=None,
-        length_ratio=1.0,
-        precisions=[60.0, 40.0, 30.0, 20.0],
-        bootstrap_sd=0.4,
-        detokenised_bleu=bleu + 1,
-        chrf=bleu + 20,
-        ter=50.0,
-        weights={},
-        runs=[],
-    )
+    numbers = (30.0, 0.1, bleu, 0.1)
+    scores = (1.0, [60.0, 40.0, 30.0, 20.0], 0.4, bleu + 1, bleu + 20, 50.0)
+    return ResultRow(system, *numbers, contrast, None, 3, n_networks, None, *scores, {}, [])
 
 
 def contrast(delta: float, p: float, least: float = 0.5, covers_runs: bool = True) -> Contrast:

@@ -29,14 +29,12 @@ IN_SCRIPT = str.maketrans(
 def write_report(inputs: ReportInputs, out: Path) -> None:
     """Write a report on tuning runs as one self-contained HTML page, opened from disk.
 
-    Args:
-        inputs: its inputs.
-        out: the page; the same inputs give the same bytes.
+    The same inputs give the same bytes.
 
     Raises:
         InputError: a file is missing or malformed.
-        ConfigError: there is nothing to show, the options do not fit together, or no plotting library
-            is installed.
+        ConfigError: there is nothing to show, the options do not fit together, or no plotting library is
+            installed.
         OSError: the page cannot be written.
     """
     contents = gather(inputs)
