@@ -1,6 +1,6 @@
 """Tuning of log-linear weights against BLEU, and comparison of the tuned systems.
 
-What stands in `__all__` is public. Each function imports what it needs when it is called, so that
+Names in `__all__` are public. Functions import what they need when they are called, so
 `import tuning` costs nothing.
 """
 
@@ -26,7 +26,7 @@ StrPath = str | os.PathLike[str]
 
 @extra_named("report")
 def __getattr__(name: str) -> object:
-    """The classes of results, loaded when they are named (PEP 562)."""
+    """Load the classes of results on first use (PEP 562)."""
     if name in ("Compared", "Tuned"):
         from tuning.report import results
 
@@ -78,14 +78,10 @@ def tune(
     config = from_mapping(TuningConfig, settings or {}, "settings")
     features = [NBestFeature.parse(text) for text in nbest_features]
     start = None if init_weights is None else Path(init_weights)
-    system, text = (
-        TunedSystem(Path(ini), features, start),
-        ParallelText(Path(source), _paths(references)),
-    )
-    directory = Path(out)
-    return Tuned(
-        directory, run_tuning(system, text, directory, config, seed, Workers(jobs), resume)
-    )
+    system = TunedSystem(Path(ini), features, start)
+    text, directory = ParallelText(Path(source), _paths(references)), Path(out)
+    run = run_tuning(system, text, directory, config, seed, Workers(jobs), resume)
+    return Tuned(directory, run)
 
 
 @extra_named("report")
@@ -100,7 +96,7 @@ def compare_systems(
 ) -> Compared:
     """Translate a test text with tuned systems and compare them, as `tuning compare` does.
 
-    It is not called `compare`, since that is a folder of this package.
+    The name `compare` is taken by a folder of this package.
 
     Args:
         systems: the run directory or directories of each system, or files of translations; the first one is
@@ -108,11 +104,10 @@ def compare_systems(
         source: test source text, tokenised.
         references: its reference, tokenised as the output is; or several.
         settings: what a file for `--config` says: {"target_language": "de", "n_samples": 1000}.
-        training: source sides of training texts; the systems are then also compared on the sentences far
-            from them.
+        training: source sides of training texts; the systems are then also compared on the sentences far from
+            them.
         groups: names of the documents of the test sentences, one a line.
-        jobs: processes of the decoder. For more than one, a script needs
-            `if __name__ == "__main__":`.
+        jobs: processes of the decoder. For more than one, a script needs `if __name__ == "__main__":`.
 
     Raises:
         UserError: a run or text is malformed, or does not fit the others.

@@ -441,8 +441,8 @@ HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "tuning rerank": held_directory,
     "tuning scan": held_directory,
 }
-# Tables that are written at the end, and vectors: the lock is tested in test_systems.py, test_gains.py,
-# test_pooling.py and test_neighbors.py.
+# Tables that are written at the end, and vectors: the lock is tested in test_systems.py, test_gains.py
+# and test_neighbors.py.
 HELD_AT_THE_END = {"tuning compare", "tuning gains", "tuning pool", "rescorer neighbors"}
 SINGLE_FILES = {
     *(

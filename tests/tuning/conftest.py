@@ -89,14 +89,20 @@ class FixedSystem(dict[str, Path]):
     decoder = FixedDecoder
     config = CONFIG
 
+    @property
+    def texts(self) -> tuple[Path, list[Path]]:
+        """The source and its references."""
+        return self["source"], [self["reference"]]
+
+    @property
+    def text(self) -> ParallelText:
+        return ParallelText(*self.texts)
+
     def run(
         self, out: Path, seed: int = 1, resume: bool = False, config: TuningConfig = CONFIG
     ) -> TuningRun:
         """Tune."""
-        texts = self["source"], [self["reference"]]
-        return tune(
-            TunedSystem(self["moses.ini"]), ParallelText(*texts), out, config, seed, resume=resume
-        )
+        return tune(TunedSystem(self["moses.ini"]), self.text, out, config, seed, resume=resume)
 
 
 @dataclass(frozen=True)

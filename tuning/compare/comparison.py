@@ -24,7 +24,7 @@ class Contrast:
         smallest_found: the true difference detected with p_value < 0.05 in 80% of cases.
         covers_runs: False where both have one run; all values are then over texts alone.
         standard_error: of the delta, over texts and runs; None in tables of earlier versions.
-        degrees_of_freedom: of the t distribution behind interval and p-value; None in the same tables.
+        degrees_of_freedom: of the t distribution of interval and p-value; None in the same tables.
     """
 
     delta: float
@@ -120,11 +120,9 @@ class ResultRow:
     """One system in the table.
 
     Attributes:
-        system: its name.
         dev_bleu: mean over the runs, 0 to 100; tokenised. None for files of translations.
         dev_sd: standard deviation over the runs; None with one run.
-        test_bleu: the same on the test text.
-        test_sd: the same on the test text.
+        test_bleu, test_sd: the same on the test text.
         against_baseline: the system set against the first one; None in its own row.
         against_control: the system set against the control; None where there is none, and in its row.
         n_runs: tuning runs.
@@ -133,9 +131,8 @@ class ResultRow:
         length_ratio: test output words for one reference word.
         precisions: of 1- to 4-grams on the test text, 0 to 100.
         bootstrap_sd: of the first run's test BLEU over resampled test sets.
-        detokenised_bleu: mean sacreBLEU of the detokenised output, 0 to 100.
-        chrf: mean chrF of the detokenised output, 0 to 100.
-        ter: mean TER of the detokenised output; less is better.
+        detokenised_bleu, chrf: mean sacreBLEU and chrF of the detokenised output, 0 to 100.
+        ter: its mean TER; less is better.
         weights: mean weight of each feature; {} for files of translations.
         runs: how each run went.
         far: the system on the sentences that are far from the training text; None if that is not known.
@@ -173,13 +170,12 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class NgramMatches:
-    """How often an n-gram of the first reference is matched.
+    """How often an n-gram of the first reference occurs in it and is matched.
 
     Attributes:
         ngram: words, joined by blanks.
         baseline: matches of the first system, mean over its runs.
         system: matches of the system set against it, mean over its runs.
-        reference: occurrences in the reference.
     """
 
     ngram: str
@@ -190,10 +186,9 @@ class NgramMatches:
 
 @dataclass(frozen=True)
 class NgramContrast:
-    """The n-grams that set a system apart from the first one.
+    """The n-grams that distinguish a system from the first one.
 
     Attributes:
-        system: its name.
         won: those it matches more often, largest difference first.
         lost: those it matches less often, in the same order.
     """
@@ -213,7 +208,7 @@ class Comparison:
         detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
         control: the system known to be useless, "" if there is none.
-        made: what made the table; None in tables of earlier versions.
+        made: the version that made the table; None in tables of earlier versions.
         n_documents: documents of the test text that were left out one by one; 0 where sentences were.
         near_copies: share of test sentences at least as similar as "0.5", "0.7" and "0.8" to a training
             sentence; None if it is not known.

@@ -19,7 +19,6 @@ class Gain:
     """The system in one of the tables.
 
     Attributes:
-        table: its name.
         baseline_bleu: test BLEU of the table's first system, mean over its runs, 0 to 100.
         against_baseline: the system set against that one, its p-value corrected for the number of tables.
         against_control: the same against the control; None where the table has none.
@@ -40,7 +39,6 @@ class Gains:
     """One system in several tables.
 
     Attributes:
-        system: its name in each table.
         rows: one a table, in the order given.
     """
 
@@ -49,14 +47,9 @@ class Gains:
 
 
 def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
-    """The rows of one system in several tables.
+    """The rows of one system, not the first, in several tables by name.
 
-    Args:
-        comparisons: by the name of the table.
-        system: a name found in each table, but not the first system's.
-
-    Returns:
-        p-values are corrected for the number of tables (Holm 1979), and no longer for the rows of each table.
+    p-values are corrected for the number of tables (Holm 1979), and no longer for the rows of each table.
 
     Raises:
         ConfigError: a table has no such system, or it is the one the others are compared with.
@@ -64,23 +57,12 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     pairs = {name: row_of(table, system, name) for name, table in comparisons.items()}
     deltas = _corrected([row.against_baseline for row in pairs.values()])
     over_controls = _corrected([row.against_control for row in pairs.values()])
-    return Gains(
-        system,
-        [
-            Gain(
-                name,
-                comparisons[name].rows[0].test_bleu,
-                delta,
-                over_control,
-                _control(comparisons[name]),
-                row.n_runs,
-            )
-            for (name, row), delta, over_control in zip(
-                pairs.items(), deltas, over_controls, strict=True
-            )
-            if delta is not None
-        ],
-    )
+    gains = []
+    for (name, row), delta, over in zip(pairs.items(), deltas, over_controls, strict=True):
+        if delta is not None:
+            baseline, control = comparisons[name].rows[0].test_bleu, _control(comparisons[name])
+            gains.append(Gain(name, baseline, delta, over, control, row.n_runs))
+    return Gains(system, gains)
 
 
 def row_of(table: Comparison, system: str, name: str) -> ResultRow:
@@ -137,12 +119,11 @@ class PooledGain:
     """The gain in one of the tables.
 
     Attributes:
-        table: its name.
         delta: test BLEU of the system minus that of the table's first system.
         standard_error: of the delta, over texts and runs.
         fixed_weight: its share in the mean of fixed effects, 0 to 1.
         random_weight: the same in that of random effects.
-        n_networks: networks behind the system's row.
+        n_networks: networks of the system's row.
     """
 
     table: str
@@ -158,7 +139,6 @@ class Pooled:
     """The gains of a system in several tables, as one estimate.
 
     Attributes:
-        system: its name in each table.
         rows: one a table, in the order given.
         fixed: the mean with weights of inverse variances: one gain for all tables.
         random: the mean where each table has a gain of its own around it.
@@ -185,10 +165,6 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
 
     Q and its p-value are those of Cochran (1954), I^2 that of Higgins & Thompson (2002). The tables are taken
     to be independent: test text, runs or networks that they share make the intervals too narrow.
-
-    Args:
-        comparisons: two or more, by the name of the table.
-        system: a name found in each table, but not the first system's.
 
     Raises:
         ConfigError: there is one table, a table has no such system, or no standard error above 0 for it.
@@ -231,9 +207,7 @@ def fixed_effect(
 ) -> tuple[Estimate, float]:
     """The mean of gains, each weighted by its inverse variance, and Cochran's Q (1954) of them.
 
-    Args:
-        deltas: gains, *Shape:* (n,).
-        errors: their standard errors, above 0, *Shape:* (n,).
+    Deltas and their standard errors, above 0, *Shape:* (n,).
     """
     weights = errors**-2
     mean = _estimate(deltas, weights)

@@ -1,8 +1,7 @@
 """All scores of files of translations, and their means over the files of a system.
 
-BLEU, chrF and TER of detokenised text are as sacreBLEU counts them (Post 2018), with its signatures.
-Outputs of one text have many lines in common, so the statistics of each distinct line are counted
-once.
+BLEU, chrF and TER of detokenised text are as sacreBLEU counts them (Post 2018), with its signatures. Outputs
+of one text have many lines in common, so the statistics of each distinct line are counted once.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation, re
 from tuning.metrics.bleu import References, Statistics, bleu, length_ratio, precisions
 from tuning.metrics.by_name import MetricChoice, MetricName
 from tuning.metrics.chrf import CHRF, ChrfReferences
-from tuning.metrics.ter import TER, TerReferences
+from tuning.metrics.edit_rates import TER, TerReferences
 
 COUNTED = frozenset({"bleu", "column"})  # BLEU has columns of its own; a column has no numbers here
 AVERAGED = ("bleu", "bootstrap_sd", "length_ratio", "detokenised_bleu", "chrf", "ter")
@@ -43,9 +42,7 @@ class OutputScores:
         length_ratio: output words for one reference word.
         output_words: number of tokens.
         reference_words: tokens of the references closest in length.
-        detokenised_bleu: sacreBLEU of the detokenised text.
-        chrf: of the detokenised text.
-        ter: of the detokenised text; less is better.
+        detokenised_bleu, chrf, ter: by sacreBLEU, of the detokenised text; less TER is better.
         signatures: how the last three were counted.
     """
 
@@ -66,7 +63,6 @@ class SystemScores:
     """Scores of the translations of a system, from one run or several.
 
     Attributes:
-        system: its name.
         files: of the translations, one a run.
         means: of each number in `AVERAGED`, over the files; see `OutputScores`.
         deviations: standard deviations of the same over the files; {} for one file.
@@ -113,15 +109,7 @@ def score_systems(
     seed: int = 1,
     groups: Path | None = None,
 ) -> list[SystemScores]:
-    """Score the translations of several systems.
-
-    Args:
-        systems: files of translations of each; see `score_output` for them and for the other arguments.
-        references: see there.
-        target: see there.
-        n_samples: see there.
-        seed: see there.
-        groups: see there.
+    """Score the translations of several systems, files of each; the other arguments as in `score_output`.
 
     Raises:
         InputError: a file has another number of lines than the references.
@@ -198,11 +186,9 @@ class DetokenisedScores:
 
 
 class DetokenisedReferences:
-    """References, compared with outputs after both are detokenised.
+    """References, one tokenised text each, compared with outputs after both are detokenised.
 
-    Args:
-        references: one tokenised text each.
-        target: language of the detokenizer.
+    `target` is the language of the detokenizer.
     """
 
     def __init__(self, references: Sequence[Path], target: str) -> None:
@@ -245,10 +231,7 @@ class DetokenisedReferences:
         return [f"{name}|detokenised|{metric.get_signature()}" for name, metric in metrics.items()]
 
     def _lines(self, path: Path) -> list[Line]:
-        texts = self._read(path)
-        return [
-            (number, text) for number, text in zip(range(self._n_sentences), texts, strict=True)
-        ]
+        return list(zip(range(self._n_sentences), self._read(path), strict=True))
 
     def _read(self, path: Path) -> list[str]:
         return [*map(self._detokenise, read_lines(path))]
@@ -283,13 +266,7 @@ def tuned_metrics(
     references: Sequence[Path],
     source: Path,
 ) -> dict[str, dict[str, float]]:
-    """Each system by each of the metrics, as the mean over its outputs.
-
-    Args:
-        systems: the outputs of each.
-        metrics: what is counted.
-        references: one file each.
-        source: the translated text.
+    """Each system by each of the metrics, as the mean over its outputs of the translated text `source`.
 
     Raises:
         InputError: an output has another number of lines than the references, or a metric's command wrote

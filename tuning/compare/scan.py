@@ -1,9 +1,9 @@
-"""One weight of a system against another one, over full decodings: what a feature gains, and at what cost.
+"""One weight of a system against another one, over full decodings: the gain of a feature, and its cost.
 
-A tuning ending with a weight of 0 does not show why. Here the weight takes the values of a grid, all
-others stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
-measured twice: as decoded, and with the word penalty changed until the output is as long as without
-the feature, which takes a few more decodings.
+A tuning ending with a weight of 0 does not show why. Here the weight takes the values of a grid, all others
+stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
+measured twice: as decoded, and with the word penalty changed until the output is as long as without the
+feature, which takes a few more decodings.
 """
 
 from __future__ import annotations
@@ -96,7 +96,6 @@ class ScanPoint:
     """One value of the weight.
 
     Attributes:
-        weight: the value.
         plain: the output with all other weights unchanged.
         equal: the output at the length of weight 0.
         has_length: whether that length was reached; if not, `equal` is the output nearest to it.
@@ -302,25 +301,22 @@ def next_weights(
 ) -> Iterator[float]:
     """Values of the weight that come nearer and nearer to a length, by the secant method.
 
-    Args:
-        tried: the decodings so far, at least one; the caller adds the decoding made with each value.
-        length: the length to reach.
-        slope: length by weight, for the first step.
-        tolerance: the search ends when the last length is as near as this, or a value repeats.
+    To `tried`, at least one decoding, the caller adds the one made with each value. The slope, length by
+    weight, is for the first step. The search ends when the last length is within the tolerance, or a value
+    repeats.
     """
     while abs(tried[-1].length - length) > tolerance and slope:
         last = tried[-1]
-        local = _secant(tried[-2], last) if len(tried) > 1 else slope
+        local = slope
+        if len(tried) > 1:
+            before = tried[-2]
+            local = (last.length - before.length) / (last.against - before.against)
         if SLOPE_RANGE[0] <= local / slope <= SLOPE_RANGE[1]:
             slope = local
         following = round(last.against + (length - last.length) / slope, DIGITS)
         if any(following == each.against for each in tried):
             return
         yield following
-
-
-def _secant(one: Decoding, other: Decoding) -> float:
-    return (other.length - one.length) / (other.against - one.against)
 
 
 def at_length(tried: Sequence[Decoding], length: float) -> Decoding:

@@ -32,7 +32,7 @@ class ScannedSystem:
         decoder: settings of the search.
         nbest_features: features added to n-best lists by external commands.
         nbest_size: number of hypotheses for a sentence, where there are such features.
-        commands: the command behind each feature computed by an external program.
+        commands: the command of each feature computed by an external program.
     """
 
     ini: Path
@@ -74,11 +74,8 @@ def system_of_ini(
 ) -> ScannedSystem:
     """A moses.ini and neural models of the search.
 
-    Args:
-        ini: the system.
-        decoder: settings of the search, with its neural models.
-        neural_weight: weight of each neural model missing from init_weights.
-        init_weights: weights.json overriding the weights of the ini; weights it lacks are 0.
+    The weights of init_weights, a weights.json, override those of the ini; weights it lacks are 0, and for
+    neural models `neural_weight`.
 
     Raises:
         InputError: a file is malformed.
@@ -95,9 +92,7 @@ def system_of_ini(
 def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
     """A tuning run: its tables, weights, search and features.
 
-    Args:
-        directory: a run directory of `tuning tune`.
-        run_commands: whether to run the commands named in it.
+    `run_commands` permits running the commands named in it.
 
     Raises:
         InputError: it is no run.

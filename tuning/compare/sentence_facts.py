@@ -1,4 +1,4 @@
-"""What is known of the sentences of a test text: their documents, and what is near a training text."""
+"""Facts on the sentences of a test text: their documents, and near copies in a training text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuning.compare.system_outputs import FEWEST_UNITS, read_documents
 
 @dataclass(frozen=True)
 class TextContext:
-    """Files from which something is known of a test text, all tokenised as it is.
+    """Files with facts on a test text, all tokenised as it is.
 
     Attributes:
         training: source sides of the training texts; what they have in common with the test text is stated,
@@ -36,7 +36,7 @@ class TextContext:
 
 @dataclass(frozen=True)
 class SentenceFacts:
-    """What is known of the sentences of a test text.
+    """Facts on the sentences of a test text.
 
     Attributes:
         documents: number of each sentence's document, *Shape:* (n_sentences,); None if they are not known.
@@ -66,13 +66,10 @@ class SentenceFacts:
 def read_sentence_facts(
     source: Path, training: Sequence[Path] = (), groups: Path | None = None, jobs: int = 1
 ) -> SentenceFacts:
-    """Read what is known of the sentences of a test text.
+    """Read the facts on the sentences of a test text.
 
-    Args:
-        source: its source side, tokenised.
-        training: source sides of training texts, tokenised in the same way.
-        groups: the name of each sentence's document, one a line.
-        jobs: number of threads.
+    All texts are source sides, tokenised in the same way; `groups` has the name of each sentence's document,
+    one a line; `jobs` is the number of threads.
 
     Raises:
         InputError: a training text has no lines, or groups has other lines than the text, an empty one or one

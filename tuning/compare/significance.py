@@ -75,15 +75,14 @@ def compare_outputs(
 ) -> Difference:
     """The difference of two systems on one text.
 
-    The variance over texts is the jackknife's (Efron & Tibshirani 1993, section 11.5): a sentence is left
-    out of all runs of both systems together, so that runs do not count as more text. To it the variance
-    between the runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite
-    (1946), fewer where they hang on few runs. The chance in one sentence of one run is in both terms, so the
-    sum is a little too large rather than too small. A system of one run is assumed to vary as the other one
-    does.
+    The variance over texts is the jackknife's (Efron & Tibshirani 1993, section 11.5): a sentence is left out
+    of all runs of both systems together, so that runs do not count as more text. To it the variance between
+    the runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite (1946), fewer
+    where they depend on few runs. The chance in one sentence of one run is in both terms, so the sum is a
+    little too large rather than too small. A system of one run is assumed to vary as the other one does.
 
-    Where sentences of one document go up or down together, whole documents are left out instead: the jackknife
-    of clusters (Cameron & Miller 2015), its degrees of freedom those of `_document_freedom`.
+    Where sentences of one document go up or down together, whole documents are left out instead: the
+    jackknife of clusters (Cameron & Miller 2015), its degrees of freedom those of `_document_freedom`.
 
     Args:
         baseline: at least two sentences.
@@ -123,13 +122,10 @@ def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, floa
 def _document_freedom(effects: NDArray[np.float64], documents: NDArray[np.int64]) -> float:
     """Degrees of freedom of a variance between documents of different sizes; with equal sizes their number - 1.
 
-    A document of m sentences adds s m + d m^2 to the variance; s and d, the variances of a sentence and of what
-    those of a document share, are estimated from the effects (analysis of variance), and the variances give the
-    degrees of freedom by Satterthwaite (1946), as in Imbens & Kolesar (2016).
-
-    Args:
-        effects: what each sentence adds to the difference, mean 0, *Shape:* (n_sentences,).
-        documents: number of each sentence's document, *Shape:* (n_sentences,).
+    A document of m sentences adds s m + d m^2 to the variance. The variances of a sentence, s, and of the
+    effect shared in a document, d, are estimated from each sentence's contribution to the difference, mean 0
+    (analysis of variance); they give the degrees of freedom by Satterthwaite (1946), as in Imbens & Kolesar
+    (2016).
     """
     _, places, sizes = np.unique(documents, return_inverse=True, return_counts=True)
     sums = np.bincount(places, effects)
@@ -169,12 +165,9 @@ def jackknife_error(
 ) -> float:
     """Standard error over texts of the difference in BLEU (0 to 100) of two outputs of one text.
 
-    The jackknife of Efron & Tibshirani (1993), section 11.5, as in `compare_outputs`; the chance in a
-    tuning or a training is not included.
-
-    Args:
-        first: BLEU statistics of each sentence, whole numbers or not, *Shape:* (n_sentences, 9).
-        second: the other output's.
+    The jackknife of Efron & Tibshirani (1993), section 11.5, as in `compare_outputs`; the chance in a tuning
+    or a training is not included. BLEU statistics of each sentence, whole numbers or not, *Shape:*
+    (n_sentences, 9).
     """
     left_out = bleu(second.sum(axis=0) - second) - bleu(first.sum(axis=0) - first)
     return float(np.sqrt((len(first) - 1) * left_out.var()))

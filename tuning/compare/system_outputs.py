@@ -47,12 +47,9 @@ class SystemOutputs:
         return np.array([scores[groups == name].mean() for name in np.unique(groups)])
 
     def run_variance(self) -> tuple[float, int] | None:
-        """Variance of `mean_bleu` between tunings on this text, and its degrees of freedom.
+        """Variance of `mean_bleu` between tunings on this text, and its degrees of freedom; None with one run.
 
         With several groups it is the variance between their means, which includes that of the tunings.
-
-        Returns:
-            None with one run.
         """
         means = self.group_means()
         scores = means if len(means) > 1 else bleu(self.statistics.sum(axis=1))
@@ -65,11 +62,7 @@ class SystemOutputs:
         return SystemOutputs(self.statistics[:, chosen], self.groups)
 
     def by_document(self, documents: NDArray[np.int64]) -> SystemOutputs:
-        """The same outputs with documents in the place of sentences.
-
-        Args:
-            documents: number of each sentence's document, *Shape:* (n_sentences,).
-        """
+        """The same outputs by document; `documents` has each sentence's number, *Shape:* (n_sentences,)."""
         names, places = np.unique(documents, return_inverse=True)
         sums = np.zeros((len(self.groups), len(names), self.statistics.shape[2]), np.int64)
         for run, statistics in zip(sums, self.statistics, strict=True):
@@ -85,10 +78,8 @@ class SystemOutputs:
 def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> float:
     """Standard deviation of BLEU (0 to 100) over resampled test sets (Koehn 2004).
 
-    Args:
-        statistics: BLEU statistics of one output, *Shape:* (n_sentences, 9).
-        n_samples: number of test sets drawn with replacement.
-        seed: seed of the draws.
+    The BLEU statistics are those of one output, *Shape:* (n_sentences, 9); n_samples test sets are drawn with
+    replacement.
     """
     counts = _resampled(len(statistics), n_samples, seed)
     return float(bleu(counts @ statistics).std(ddof=1))
@@ -103,11 +94,7 @@ def _resampled(n_sentences: int, n_samples: int, seed: int) -> NDArray[np.int64]
 
 
 def read_documents(path: Path, text: Path) -> NDArray[np.int64]:
-    """The number of each sentence's document, *Shape:* (n_sentences,).
-
-    Args:
-        path: the name of each sentence's document, one a line.
-        text: the sentences.
+    """The number of each sentence's document, *Shape:* (n_sentences,), from a file of one name a line.
 
     Raises:
         InputError: there are other lines than in the text, an empty one, or one document alone.
@@ -120,8 +107,7 @@ def read_documents(path: Path, text: Path) -> NDArray[np.int64]:
         raise InputError(path, names.index(b"") + 1, "an empty line", "the name of a document")
     distinct = dict.fromkeys(names)
     if len(distinct) < FEWEST_UNITS:
-        raise InputError(
-            path, None, "one document", "two or more", "Leave out --groups to compare by sentence"
-        )
+        hint = "Leave out --groups to compare by sentence"
+        raise InputError(path, None, "one document", "two or more", hint)
     numbers = {name: number for number, name in enumerate(distinct)}
     return np.array([numbers[name] for name in names], np.int64)

@@ -101,7 +101,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What is compared, read and checked; without frequencies of words their accuracy is not counted."""
+    """The inputs, read and checked; without frequencies of words their accuracy is not counted."""
 
     systems: Mapping[str, Sequence[Path]]
     runs: Mapping[Path, TuningRun]
@@ -167,15 +167,16 @@ def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _M
     detokenised = DetokenisedReferences(inputs.references, config.target_language)
     scores = detokenised.scores([outputs[path] for path in paths])
     statistics |= {path: inputs.counted.output_statistics(outputs[path]) for path in runs}
+    rows = inputs.by_system(statistics)
     of_systems = inputs.by_system(outputs)
     tuned_for = metrics_of_runs([run.metric for run in runs.values()])
     return _Measured(
         outputs=of_systems,
         statistics={
             name: SystemOutputs(
-                np.array(rows), _networks(list(map(runs.get, inputs.systems[name])))
+                np.array(rows[name]), _networks([runs.get(path) for path in members])
             )
-            for name, rows in inputs.by_system(statistics).items()
+            for name, members in inputs.systems.items()
         },
         detokenised=inputs.by_system(dict(zip(paths, scores, strict=True))),
         signatures=detokenised.signatures,
@@ -219,7 +220,7 @@ def _assembled(inputs: _Inputs, measured: _Measured) -> Comparison:
 
 
 def _best_ngrams(measured: _Measured, reference: Path, control: str) -> NgramContrast | None:
-    """What the best system wins and loses against the first; None if there is no other but the control."""
+    """The n-grams the best system wins and loses against the first; None without any but the control."""
     baseline, *others = measured.outputs
     candidates = [name for name in others if name != control]
     if not candidates:
@@ -266,18 +267,16 @@ def _contrasts(
     corrected = holm([difference.p_value for difference in differences.values()])
     return {
         name: Contrast(
-            difference.delta,
-            difference.interval,
-            difference.p_value,
+            each.delta,
+            each.interval,
+            each.p_value,
             corrected_p_value,
-            difference.smallest_found,
-            difference.run_variance is not None,
-            difference.standard_error,
-            difference.degrees_of_freedom,
+            each.smallest_found,
+            each.run_variance is not None,
+            each.standard_error,
+            each.degrees_of_freedom,
         )
-        for (name, difference), corrected_p_value in zip(
-            differences.items(), corrected, strict=True
-        )
+        for (name, each), corrected_p_value in zip(differences.items(), corrected, strict=True)
     }
 
 
@@ -322,11 +321,9 @@ def _in_words(shape: Mapping[str, int]) -> str:
 def digests(
     systems: Mapping[str, Sequence[Path]], texts: Sequence[Path]
 ) -> Iterator[tuple[Path, str]]:
-    """What a comparison has read, each file with its SHA-256: texts, weights and outputs of the runs.
+    """The files read by a comparison with their SHA-256: texts, weights and outputs of the runs.
 
-    Args:
-        systems: the runs of each, or files of translations.
-        texts: the source first, then all others.
+    `texts` has the source first.
     """
     source = texts[0]
     for path in texts:

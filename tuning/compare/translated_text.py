@@ -41,8 +41,6 @@ class TranslatedSentence:
     """One sentence of the text.
 
     Attributes:
-        source: its words.
-        references: the words of each reference.
         outputs: in the order of the systems.
     """
 
@@ -57,7 +55,6 @@ class TranslatedText:
 
     Attributes:
         systems: their names; the others are compared with the first.
-        sentences: in their order.
         statistics: BLEU statistics, *Shape:* (n_systems, n_sentences, 9).
     """
 
@@ -78,14 +75,10 @@ class TranslatedText:
 def read_translated_text(
     source: Path, references: Sequence[Path], outputs: Mapping[str, Path]
 ) -> TranslatedText:
-    """Read the translations of a text and score each sentence.
+    """Read the translations of a text by several systems, and score each sentence.
 
-    chrF counts no blanks, so that of tokens is that of the text but for escaped characters.
-
-    Args:
-        source: tokenised, one sentence a line.
-        references: tokenised, one file each.
-        outputs: the translation of each system, by name.
+    All files are tokenised, one sentence a line. chrF counts no blanks, so that of tokens is that of the text
+    but for escaped characters.
 
     Raises:
         InputError: a file is missing or has another number of lines.

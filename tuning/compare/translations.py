@@ -18,26 +18,17 @@ from tuning.loop.run_directory import TuningRun, load_run
 
 
 def translate_runs(
-    directories: Sequence[Path],
-    source: Path,
-    jobs: int = 1,
-    run_commands: bool = False,
+    directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
 ) -> dict[Path, Path]:
-    """Translate a text with the weights of each run; `compare` uses the outputs.
-
-    Args:
-        directories: of the runs.
-        source: tokenised text.
-        jobs: processes of the decoder.
-        run_commands: see `tuning.compare.systems.CompareConfig`.
+    """Translate a text with the weights of each run directory; `compare` uses the outputs.
 
     Returns:
         The output of each run.
 
     Raises:
         InputError: a run directory or the text is malformed.
-        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to
-            be run without permission.
+        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to be
+            run without permission.
     """
     runs = {path: load_run(path) for path in directories}
     if not run_commands:
@@ -47,10 +38,7 @@ def translate_runs(
 
 
 def translate_all(
-    runs: Mapping[Path, TuningRun],
-    source: Path,
-    jobs: int,
-    run_commands: bool = False,
+    runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
 ) -> dict[Path, Path]:
     """The test output of each run, translated if missing; each system is loaded once.
 

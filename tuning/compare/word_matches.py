@@ -43,15 +43,11 @@ def count_words(training: Sequence[Path]) -> Counter[bytes]:
 def word_accuracies(
     outputs: Sequence[Path], reference: Path, frequencies: Mapping[bytes, int]
 ) -> list[WordAccuracy]:
-    """Precision, recall and F1 of the words of each class of frequencies, means over outputs.
+    """Precision, recall and F1 of the words of each class of training frequencies, means over outputs.
 
     A word of an output is right as often as it is in the sentence's reference, as in compare-mt
-    (compare_mt/bucketers.py). A class without a right word has 0 for all three.
-
-    Args:
-        outputs: at least one, tokenised as the reference is.
-        reference: the reference, with as many lines.
-        frequencies: occurrences in the training text; words that are not in it have none.
+    (compare_mt/bucketers.py). A class without a right word has 0 for all three. Outputs, at least one, are
+    tokenised as the reference is and have as many lines.
     """
     counts = np.array([_count(output, reference, frequencies) for output in outputs], np.float64)
     precision = _percentages(counts[..., MATCHED], counts[..., OUTPUT])
@@ -89,7 +85,7 @@ def _count(output: Path, reference: Path, frequencies: Mapping[bytes, int]) -> N
 
 
 def _words(line: bytes) -> Iterator[bytes]:
-    """Words as BLEU counts them: what blanks enclose, none of it empty."""
+    """Words as BLEU counts them: the non-empty parts between blanks."""
     return filter(None, line.split(b" "))
 
 
@@ -106,14 +102,9 @@ def contrast_ngrams(
     """The 1- to 4-grams with the largest differences in matches, of each sign.
 
     An n-gram of an output is matched as often as it is in the sentence's reference, as in compare-mt
-    (compare_mt/ngram_utils.py). That program sorts by a smoothed ratio of both systems' matches, this function
-    by their difference; of equal differences the longer n-gram is first.
-
-    Args:
-        system: name of the system.
-        outputs: of its runs, tokenised as the reference is.
-        baseline_outputs: of the runs of the system it is set against.
-        reference: the reference, with as many lines.
+    (compare_mt/ngram_utils.py). That program sorts by a smoothed ratio of both systems' matches, this
+    function by their difference; of equal differences the longer n-gram is first. The outputs of the runs of
+    both systems are tokenised as the reference is and have as many lines.
     """
     expected = [_ngrams(line) for line in read_lines(reference)]
     ours, theirs = _matches(outputs, expected), _matches(baseline_outputs, expected)

@@ -1,4 +1,4 @@
-"""What a run depends on: hashes of its files and texts, and the check that they have not changed."""
+"""The inputs of a run: hashes of its files and texts, and the check that they have not changed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,9 @@ class ParallelText:
 
 
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
-    """Check that the inis, tables and commands' files of runs have not changed since the tuning.
+    """Check that the inis, tables and commands' files of runs, by directory, are those of the tuning.
 
     A run without hashes passes if it has a weight for each feature of its ini.
-
-    Args:
-        runs: the runs by directory.
 
     Raises:
         InputError: an ini is malformed or missing, a file named in it is missing, or a run has no weight for
@@ -73,9 +70,6 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
     """Refuse runs with commands: a run directory may come from anywhere, so running them needs permission.
 
-    Args:
-        runs: the runs by directory.
-
     Raises:
         ConfigError: a run has a command.
     """
@@ -102,12 +96,9 @@ def fingerprint_ini(ini: MosesIni) -> dict[str, str]:
 
 
 def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
-    """Hashes of the files named in commands, by feature and path; a directory stands for all files in it.
+    """Hashes of the files named in commands, by feature and path; of a directory, those of all its files.
 
-    A word, or its part behind "=", names a file if that file exists.
-
-    Args:
-        commands: commands by feature.
+    A word, or its part after "=", names a file if that file exists.
 
     Raises:
         InputError: a file cannot be read.
@@ -153,7 +144,7 @@ def _model_files(ini: Path, named: Path) -> list[Path]:
 
 
 def _entries(directory: Path) -> list[Path]:
-    """All that is in a directory and those below it, unless somebody named the root of a disk."""
+    """All entries of a directory and those below it, unless somebody named the root of a disk."""
     found = list(islice(directory.rglob("*"), MOST_ENTRIES + 1))
     if len(found) > MOST_ENTRIES:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Weights in a moses.ini: those that a run starts from, scattered or replaced, and those that it found."""
+"""Weights in a moses.ini: those at the start of a run, scattered or replaced, and those it found."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni, parse_ini
-from moses_bridge.formats.moses_ini_edits import (
-    moved_to,
-    with_weight_file,
-    with_weights,
-    write_ini,
-)
+from moses_bridge.formats.moses_ini_edits import moved_to, with_weight_file, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights, sparse_weights, write_weight_file
 from tuning.loop.run_directory import SPARSE_NAME, Weights
 from tuning.optimisers.nbest_pool import column_names, grouped_weights
@@ -28,11 +23,7 @@ def start_weights(ini: MosesIni, added: Mapping[str, float], init_weights: Path 
     If a feature has more columns than in the other run, the further ones start at 0, so that all systems
     started from one run have the same first n-best lists. A feature of the ini without a weight line has 1
     for each score, as in Moses and the built-in decoder. Sparse values have those of the [weight-file].
-
-    Args:
-        ini: the ini.
-        added: initial weights of the features added to those of the ini.
-        init_weights: weights.json of the other run, or a table of this form; None for no other run.
+    `init_weights` is the weights.json of the other run, or a table of this form.
 
     Raises:
         InputError: a file is malformed, or has more weights of a feature than the ini.
@@ -66,11 +57,7 @@ def weights_by_column(weights: Weights) -> dict[str, float]:
 
 
 def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
-    """Set the weights of some columns to 0.
-
-    Args:
-        weights: weights by feature.
-        left_out: names of columns, like "TranslationModel0_2".
+    """Set the weights of some columns, like "TranslationModel0_2", to 0.
 
     Raises:
         ConfigError: a name is not a column's.
@@ -95,13 +82,9 @@ def untuneable_columns(ini: MosesIni) -> set[str]:
 
 
 def scattered(weights: Weights, spread: float, seed: int, fixed: Collection[str]) -> Weights:
-    """Scatter the initial weights of a run.
+    """Scatter the initial weights of a run: each is multiplied by exp(spread z), z drawn from N(0, 1).
 
-    Args:
-        weights: weights by feature; a weight of 0 stays 0.
-        spread: each weight is multiplied by exp(spread z), z drawn from N(0, 1); 0 changes nothing.
-        seed: seed of the draws.
-        fixed: columns keeping their weight.
+    A weight of 0 and those of the `fixed` columns stay; a spread of 0 changes nothing.
     """
     if spread == 0.0:
         return weights
@@ -117,12 +100,7 @@ def write_tuned_ini(ini: MosesIni, weights: Weights, out: Path) -> None:
     """Write an ini with tuned weights; features without a weight line get one at the end.
 
     Relative paths lead from the directory of the new ini to the same files. Sparse values with weights in the
-    [weight-file] have them in a new one beside the new ini.
-
-    Args:
-        ini: the ini of the system.
-        weights: weights by feature; those of features not in the ini are ignored.
-        out: the ini to write.
+    [weight-file] have them in a new one next to the new ini. Weights of features not in the ini are ignored.
     """
     parsed = moved_to(ini, out.parent)
     unweighted = [

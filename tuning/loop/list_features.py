@@ -36,12 +36,9 @@ HYPOTHESES_AT_ONCE = 1_000
 
 
 class ListFeatures:
-    """Adds features to n-best lists, inside a `with` block.
+    """Adds features to n-best lists, in their order, inside a `with` block.
 
     Scorer processes start with the first list. They and their values are kept until the end of the block.
-
-    Args:
-        features: the features to add, in this order.
     """
 
     def __init__(self, features: Sequence[NBestFeature]) -> None:
@@ -57,12 +54,7 @@ class ListFeatures:
         self._processes.end()
 
     def add(self, nbest: Path, source: Path, out: Path) -> None:
-        """Write a list with the features added.
-
-        Args:
-            nbest: the list; without features to add, it is moved to `out`.
-            source: the translated sentences.
-            out: the list to write, compressed by suffix.
+        """Write a list with the features added, compressed by suffix; without any, it is moved to `out`.
 
         Raises:
             ToolError: a command failed.
@@ -204,10 +196,6 @@ def search_weights(
 ) -> dict[str, list[float]]:
     """Weights for a decoder without the features: a stand-in has the sum of both weights.
 
-    Args:
-        weights: weights by feature.
-        features: features computed outside the decoder.
-
     Raises:
         ConfigError: a stand-in is not a feature of the decoder with one value.
     """
@@ -229,11 +217,7 @@ def choose_best(
 ) -> None:
     """Write the best hypothesis of each source line; an empty line where the list has none.
 
-    Args:
-        nbest: an n-best list.
-        weights: weights by feature; a feature without a weight is ignored.
-        source: the source text, for the number of lines.
-        out: one translation a line.
+    A feature without a weight is ignored; the source is read for its number of lines.
     """
     (chosen,) = best_of_each(nbest, [weights], count_lines(source))
     write_lines(out, chosen)
@@ -244,13 +228,7 @@ def best_of_each(
 ) -> list[list[bytes]]:
     """The words of the best hypothesis of each sentence, for several weights; empty where there is none.
 
-    Args:
-        nbest: an n-best list.
-        rows: weights by feature; a feature without a weight is ignored, so that {} takes the first hypotheses.
-        n_sentences: number of sentences.
-
-    Returns:
-        For each of the weights the words of each sentence.
+    A feature without a weight is ignored, so {} takes the first hypotheses.
     """
     best: list[dict[int, tuple[float, bytes]]] = [{} for _ in rows]
     for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):

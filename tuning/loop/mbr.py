@@ -30,19 +30,14 @@ from tuning.metrics.metric import unicode
 
 FEATURE = "MBR0"
 
-
 Likeness = Callable[[Sequence[tuple[bytes, Sequence[bytes]]]], Iterator[NDArray[np.float64]]]
 """For sentences, each a source with its hypotheses, how much each hypothesis is like the others."""
 
 
 def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -> None:
-    """Write a list in Moses's format with the feature MBR0 behind the others.
+    """Write a list in Moses's format with the feature MBR0 after the others, compressed by suffix.
 
-    Args:
-        nbest: the list.
-        source: the sentences that were translated, one a line.
-        likeness: what gives the values.
-        out: the list to write, compressed by suffix.
+    The source has one translated sentence a line; `likeness` gives the values.
 
     Raises:
         InputError: a line is malformed, or names a sentence that the source does not have.
@@ -74,12 +69,7 @@ def likeness_by_metric(metric: Literal["bleu", "chrf"]) -> Likeness:
 
 
 def mbr_values(texts: Sequence[bytes], metric: Literal["bleu", "chrf"]) -> NDArray[np.float64]:
-    """The mean quality (0 to 1) of each text against the others; 0 for a single one.
-
-    Args:
-        texts: the hypotheses of a sentence, *Shape:* (n,).
-        metric: "bleu" or "chrf".
-    """
+    """The mean quality (0 to 1) of each of a sentence's hypotheses against the others; 0 for a single one."""
     n = len(texts)
     if n == 1:
         return np.zeros(1)
@@ -107,8 +97,7 @@ def _matches(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Matched n-grams of each pair of texts, and the n-grams of each text, by order.
 
-    Returns:
-        *Shapes:* (n, n, max_order) and (n, max_order).
+    *Shapes:* (n, n, max_order) and (n, max_order).
     """
     totals = np.array([[max(0, len(text) - k) for k in range(max_order)] for text in texts])
     matches = np.zeros((len(texts), len(texts), max_order), np.int64)
@@ -121,13 +110,10 @@ def _matches(
             ]
             for text in texts
         ]
-        counts = np.array([np.bincount(row, minlength=len(numbers)) for row in _as_arrays(rows)])
+        arrays = (np.array(row, np.int64) for row in rows)
+        counts = np.array([np.bincount(row, minlength=len(numbers)) for row in arrays])
         _common(counts.astype(np.int32), matches[:, :, order - 1])
     return matches, totals
-
-
-def _as_arrays(rows: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    return [np.array(row, np.int64) for row in rows]
 
 
 @njit(nogil=True)
@@ -149,10 +135,9 @@ Sentence = tuple[bytes, Sequence[bytes]]  # a source and its hypotheses
 
 
 def likeness_by_command(score: Scorer) -> Likeness:
-    """The likeness by a command, which is asked for all pairs of different hypotheses of a sentence.
+    """The likeness by a command, which scores all pairs of different hypotheses of a sentence.
 
-    Args:
-        score: gives the number of each question; see `NumberCommand`.
+    `score` gives the number of each question; see `NumberCommand`.
     """
 
     def likeness(sentences: Sequence[Sentence]) -> Iterator[NDArray[np.float64]]:
@@ -178,16 +163,14 @@ def _blocks(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
 
 def _values(sentences: Sequence[Sentence], score: Scorer) -> Iterator[NDArray[np.float64]]:
     distinct = [list(dict.fromkeys(texts)) for _, texts in sentences]
-    numbers = score(
-        [
-            Question(source, (other,), own)
-            for (source, _), texts in zip(sentences, distinct, strict=True)
-            for own in texts
-            for other in texts
-        ]
-    )
+    questions = [
+        Question(source, (other,), own)
+        for (source, _), texts in zip(sentences, distinct, strict=True)
+        for own in texts
+        for other in texts
+    ]
     sizes = [len(texts) for texts in distinct]
-    parts = np.split(np.array(numbers), np.cumsum(np.square(sizes))[:-1])
+    parts = np.split(np.array(score(questions)), np.cumsum(np.square(sizes))[:-1])
     for (_, texts), part, names in zip(sentences, parts, distinct, strict=True):
         yield _means(texts, names, part.reshape(len(names), len(names)))
 
@@ -195,12 +178,9 @@ def _values(sentences: Sequence[Sentence], score: Scorer) -> Iterator[NDArray[np
 def _means(
     texts: Sequence[bytes], names: Sequence[bytes], table: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The mean number of each text against the others; 0 for a single one.
+    """The mean number of each hypothesis, *Shape:* (n,), against the others; 0 for a single one.
 
-    Args:
-        texts: the hypotheses of a sentence, *Shape:* (n,).
-        names: the distinct ones, *Shape:* (d,).
-        table: the number of each distinct one against each, *Shape:* (d, d).
+    The table has the number of each distinct one of `names` against each, *Shape:* (d, d).
     """
     if len(texts) == 1:
         return np.zeros(1)
@@ -213,7 +193,7 @@ def _means(
 
 @dataclass(frozen=True)
 class MbrChoice:
-    """What gives the feature MBR0.
+    """The source of the feature MBR0.
 
     Attributes:
         name: metric of the likeness.
@@ -236,7 +216,7 @@ class MbrChoice:
             raise ConfigError('a command belongs to mbr = "column"; leave mbr_command out')
 
     def likeness(self) -> Likeness | None:
-        """What gives the values; None for no feature.
+        """The likeness that gives the values; None for no feature.
 
         Raises:
             ConfigError: the command is malformed.

@@ -2,8 +2,8 @@
 
 The lists are those of a finished run, whose search stays as it is, or of any decoder. Systems of the
 latter are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
-features; and, if features are added, one named after them. Against "reranked" one sees what the added
-features give, since learning weights may help by itself.
+features; and, if features are added, one named after them. "reranked" is its baseline, since learning
+weights may help by itself.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class ListedText:
     """A text with an n-best list.
 
     Attributes:
-        nbest: the list.
         source: the sentences that were translated, one a line.
         references: files of references, tokenised as the list is.
     """
@@ -119,11 +118,10 @@ class RerankedRun:
 
 @dataclass(frozen=True)
 class Reranked:
-    """What `rerank_lists` found, as in OUT/weights.json.
+    """The result of `rerank_lists`, as in OUT/weights.json.
 
     Attributes:
-        optimizer: optimiser of the weights.
-        metric: what the weights were tuned for.
+        metric: the metric tuned for.
         features: the added features.
         mbr: the metric of the added feature MBR0; None for no such feature.
         systems: the runs of each system.
@@ -402,7 +400,7 @@ def _settings(base: Path, tuned: TuningRun, config: RerankConfig) -> TuningConfi
 
 
 def _fingerprint(run: TuningRun, config: RerankConfig) -> dict[str, object]:
-    """What distinguishes this reranking, but for its files and texts."""
+    """The inputs of this reranking other than files and texts."""
     left_out = (*OF_LISTS, *(METRIC_SETTINGS if config.metric == "bleu" else ()))
     return {
         "config": {key: value for key, value in asdict(config).items() if key not in left_out},

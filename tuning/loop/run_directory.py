@@ -37,7 +37,7 @@ Weights = dict[str, list[float]]
 
 @dataclass
 class Iteration:
-    """One decoding of the dev text and what was learned from it.
+    """One decoding of the dev text and the optimisation after it.
 
     Attributes:
         weights: weights of the decoding.
@@ -85,7 +85,7 @@ class TuningRun:
         end: why there was no further iteration.
         fixed_search: weights of the search, if the run's weights only rerank its n-best lists; {} if the
             search uses the run's weights.
-        metric: what the weights were tuned for.
+        metric: the metric tuned for.
     """
 
     ini: str
@@ -126,7 +126,7 @@ class TuningRun:
     @property
     def network(self) -> tuple[tuple[str, str], ...]:
         """The hashes of tables and models: equal for runs differing only in the tuning."""
-        return tuple(sorted(self._model_hashes().items()))
+        return tuple(sorted(item for item in self.hashes.items() if "/" in item[0]))
 
     def commands(self) -> dict[str, str]:
         """The command of each feature computed by an external program, by feature."""
@@ -136,16 +136,11 @@ class TuningRun:
             found[name] = command
         return found
 
-    def _model_hashes(self) -> dict[str, str]:
-        return {key: value for key, value in self.hashes.items() if "/" in key}
-
 
 def best_iteration(iterations: Sequence[Iteration], sign: int = 1) -> int:
     """The index, from 0, of the first iteration with the best decoded dev BLEU, or metric tuned for.
 
-    Args:
-        iterations: the iterations.
-        sign: -1 where less of the metric is better.
+    The sign is -1 where less of the metric is better.
     """
     return max(range(len(iterations)), key=lambda place: sign * iterations[place].value)
 
@@ -168,7 +163,10 @@ def load_run(directory: Path) -> TuningRun:
     """
     path = directory / WEIGHTS_NAME
     run = read_record(TuningRun, path, WEIGHTS_FILE)
-    decoder = open_record_of(DecoderConfig, _of_search(run.decoder), path, WEIGHTS_FILE)
+    settings = dict(run.decoder)
+    if settings.get("neural_lm", "") is None:
+        del settings["neural_lm"]
+    decoder = open_record_of(DecoderConfig, settings, path, WEIGHTS_FILE)
     try:
         _ = decoder.neural_lms
     except ConfigError as error:
@@ -181,18 +179,11 @@ def load_run(directory: Path) -> TuningRun:
     return run
 
 
-def _of_search(decoder: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the decoder, without a `neural_lm` of None."""
-    return {key: value for key, value in decoder.items() if key != "neural_lm" or value is not None}
-
-
 def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
     """Claim a directory for a run, or check that it belongs to the run.
 
-    Args:
-        directory: the run directory.
-        fingerprint: everything that distinguishes the run, as JSON values.
-        resume: whether the run may continue an earlier one.
+    The fingerprint is everything that distinguishes the run, as JSON values; with `resume` it may continue an
+    earlier one.
 
     Raises:
         ConfigError: the directory belongs to another run, or to this one and `resume` is false.
@@ -216,18 +207,13 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
 
 
 def refuse_written(out: Path, read: Iterable[Path]) -> None:
-    """Refuse a run directory whose own files are among the inputs.
-
-    Args:
-        out: the run directory.
-        read: the inputs.
+    """Refuse a run directory with own files among the inputs that are read.
 
     Raises:
-        ConfigError: moses.ini, sparse-weights, weights.json or run.json of the directory is an input.
+        ConfigError: its moses.ini, sparse-weights, weights.json or run.json is an input.
     """
-    refuse_overwriting(
-        [out / name for name in (INI_NAME, SPARSE_NAME, WEIGHTS_NAME, RUN_NAME)], read
-    )
+    names = (INI_NAME, SPARSE_NAME, WEIGHTS_NAME, RUN_NAME)
+    refuse_overwriting([out / name for name in names], read)
 
 
 @dataclass(frozen=True)
@@ -248,11 +234,7 @@ class Optimised:
 
 
 def read_optimised(path: Path, weights: Weights) -> Optimised:
-    """Read iterNN.optimised.json.
-
-    Args:
-        path: path of the file.
-        weights: weights of the decoding; the file must have the same features and numbers of scores.
+    """Read iterNN.optimised.json, with the features and numbers of scores of the decoding's weights.
 
     Raises:
         InputError: the file is missing, damaged or something else, or has other features.
@@ -271,12 +253,8 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
 def check_finite(weights: Weights, path: Path) -> None:
     """Refuse infinite weights and NaN, which Python's JSON reader accepts.
 
-    Args:
-        weights: weights by feature.
-        path: path of their file, for the error.
-
     Raises:
-        InputError: a weight is not finite.
+        InputError: a weight in the file `path` is not finite.
     """
     for name, row in weights.items():
         if not all(map(math.isfinite, row)):

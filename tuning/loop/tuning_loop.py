@@ -28,11 +28,7 @@ from tuning.loop.ini_weights import (
     without_columns,
     write_tuned_ini,
 )
-from tuning.loop.list_features import (
-    ListFeatures,
-    NBestFeature,
-    decode_text,
-)
+from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import (
     INI_NAME,
     LIMIT,
@@ -185,8 +181,6 @@ class CountedText:
     """A dev text whose translations are counted.
 
     Attributes:
-        source: its source.
-        references: for BLEU.
         counter: for the metric tuned for.
     """
 
@@ -208,9 +202,7 @@ class Loop:
     Attributes:
         decoder: an open decoder.
         lists: adds the features of the run to n-best lists.
-        text: the dev text.
         out: the run directory.
-        config: settings.
         run: the run; iterations are added to it.
         jobs: number of threads of the optimiser.
     """
@@ -248,24 +240,13 @@ class Loop:
         print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
 
     def decode(self, number: int, weights: Weights) -> tuple[Iteration, NBestPool]:
-        """Decode with the weights, add the n-best features and measure.
-
-        Returns:
-            The iteration, and the hypotheses of its n-best list.
-        """
+        """Decode with the weights, add the n-best features and measure; also the hypotheses of the list."""
         nbest = self.out / f"iter{number:02}.nbest.gz"
         output = self.out / f"iter{number:02}.out"
         done = self.out / f"iter{number:02}.decoded.json"
         if not (done.exists() and read_json(done) == weights):
-            decode_text(
-                self.decoder,
-                self.text.source,
-                output,
-                nbest,
-                weights,
-                self.lists,
-                self.config.nbest_size,
-            )
+            source, size = self.text.source, self.config.nbest_size
+            decode_text(self.decoder, source, output, nbest, weights, self.lists, size)
             write_json(done, weights)
         pool = read_pool([nbest], self.text.counter)
         return self.measured(weights, output, oracle_value(pool)), pool
@@ -289,14 +270,9 @@ class Loop:
                 for earlier in self.run.iterations[:-1]
                 if earlier.weights != iteration.weights
             ]
-            optimize = load_optimizer(self.config.optimizer)
-            result = optimize(
-                pool,
-                np.array(starts),
-                replace(self.config.search, frozen=self.frozen(iteration.weights, pool)),
-                self.run.seed * 1000 + number,
-                self.jobs,
-            )
+            search = replace(self.config.search, frozen=self.frozen(iteration.weights, pool))
+            optimize, seed = load_optimizer(self.config.optimizer), self.run.seed * 1000 + number
+            result = optimize(pool, np.array(starts), search, seed, self.jobs)
             found = grouped_weights(result.weights)
             found = {name: values for name, values in found.items() if name in iteration.weights}
             write_json(path, asdict(result) | {"weights": iteration.weights | found})
@@ -334,9 +310,7 @@ class Loop:
     def end_of(self, iteration: Iteration, change: float) -> str:
         """Why another iteration would change nothing; "" if it might.
 
-        Args:
-            iteration: the last iteration.
-            change: change of its weights by the optimiser; see `weight_change`.
+        `change` is the optimiser's change of the last iteration's weights; see `weight_change`.
         """
         if self.has_dropped_none:
             return ""

@@ -1,1 +1,1 @@
-"""What weights are tuned for and translations are measured by: statistics, and numbers of their sums."""
+"""Metrics for tuning and for comparing translations: statistics, and values of their sums."""

@@ -42,7 +42,7 @@ class _WordNumbers(dict[bytes, int]):
         return number
 
     def encode(self, texts: Iterable[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Numbers of all words of the texts, and where each text begins (and the last one ends)."""
+        """Numbers of all words of the texts, and the start of each text (and the end of the last one)."""
         words: list[int] = []
         offsets = [0]
         number = self.__getitem__
@@ -53,7 +53,7 @@ class _WordNumbers(dict[bytes, int]):
 
 
 class BleuMetric(Metric):
-    """BLEU as a metric to tune for."""
+    """BLEU as a tuning metric."""
 
     def value(self, sums: Counts) -> Values:
         """Corpus BLEU; see `bleu`."""
@@ -88,11 +88,7 @@ BLEU = BleuMetric("bleu", "BLEU", 1)
 
 
 class References(MetricReferences):
-    """Reference translations of a text, ready for counting.
-
-    Args:
-        sentences: for each sentence its references, tokens separated by blanks.
-    """
+    """Reference translations of each sentence, tokens separated by blanks, ready for counting."""
 
     metric: ClassVar[BleuMetric] = BLEU
 
@@ -109,14 +105,7 @@ class References(MetricReferences):
         return cls(read_references(paths, source))
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> Statistics:
-        """Statistics of hypotheses.
-
-        Args:
-            hypotheses: sentence number and tokens of each.
-
-        Returns:
-            *Shape:* (n_hypotheses, 9).
-        """
+        """Statistics of hypotheses, each a sentence number and tokens, *Shape:* (n_hypotheses, 9)."""
         pairs = list(hypotheses)
         words, offsets = self._numbers.encode(text for _, text in pairs)
         sentences = np.array([number for number, _ in pairs], np.int64)
@@ -150,15 +139,9 @@ def _plain_statistics(words: list[bytes], references: Sequence[list[bytes]]) -> 
 
 
 def bleu(statistics: Counts) -> Values:
-    """Corpus BLEU, 0 to 100, of summed statistics; 0 where some order has no match (multi-bleu).
+    """Corpus BLEU, 0 to 100, of summed statistics, *Shape:* (..., 9) -> (...).
 
-    Papineni et al. (2002), section 2.3; no smoothing.
-
-    Args:
-        statistics: sums, *Shape:* (..., 9).
-
-    Returns:
-        *Shape:* (...).
+    0 where some order has no match, as in multi-bleu; no smoothing (Papineni et al. 2002, section 2.3).
     """
     sums = np.asarray(statistics, np.float64)
     log_brevity = np.minimum(0.0, 1 - sums[..., -1] / np.maximum(sums[..., 1], 1e-300))
@@ -166,13 +149,9 @@ def bleu(statistics: Counts) -> Values:
 
 
 def mean_precision(statistics: Counts) -> Values:
-    """BLEU without its brevity penalty: the geometric mean of the 1- to 4-gram precisions, 0 to 100.
+    """BLEU without its brevity penalty, the geometric mean of precisions, *Shape:* (..., 9) -> (...).
 
-    Args:
-        statistics: sums, *Shape:* (..., 9).
-
-    Returns:
-        *Shape:* (...); 0 where some order has no match.
+    Of 1- to 4-grams, 0 to 100; 0 where some order has no match.
     """
     sums = np.asarray(statistics, np.float64)
     matches, totals = sums[..., 0:-1:2], sums[..., 1:-1:2]
@@ -182,15 +161,10 @@ def mean_precision(statistics: Counts) -> Values:
 
 
 def log_sentence_bleu(statistics: Counts, added_reference_words: int = 0) -> Values:
-    """Log of BLEU+1 (0 to 1) of each hypothesis: one added to the counts of orders above 1 (Lin & Och 2004).
+    """Log of BLEU+1 (0 to 1) of each hypothesis, *Shape:* (n, 9) -> (n,).
 
-    Args:
-        statistics: *Shape:* (n, 9).
-        added_reference_words: 1 lengthens the reference like the counts; otherwise short output is
-            favoured (Nakov et al. 2012).
-
-    Returns:
-        *Shape:* (n,).
+    One is added to the counts of orders above 1 (Lin & Och 2004). One added reference word lengthens the
+    reference like the counts; otherwise short output is favoured (Nakov et al. 2012).
     """
     rows = statistics.astype(np.float64)
     added = np.array([0.0, 1.0, 1.0, 1.0])

@@ -19,7 +19,7 @@ MbrMetricName = Literal["bleu", "chrf", "column"]
 
 @dataclass(frozen=True)
 class MetricChoice:
-    """What weights are tuned for.
+    """A metric to tune for, with its command.
 
     Attributes:
         name: name of the metric.
@@ -41,11 +41,7 @@ class MetricChoice:
             raise ConfigError(f'the metric "{self.name}" has no command; leave metric_command out')
 
     def references(self, paths: Sequence[StrPath], source: StrPath) -> MetricReferences:
-        """Read one file a reference.
-
-        Args:
-            paths: the files.
-            source: the translated text.
+        """Read one file a reference; `source` is the translated text.
 
         Raises:
             InputError: a file has no lines, or another number of them than the source.
@@ -61,16 +57,15 @@ class MetricChoice:
             from tuning.metrics.chrf import ChrfReferences
 
             return ChrfReferences(sentences)
-        if self.name == "ter":
-            from tuning.metrics.ter import TerReferences
-
-            return TerReferences(sentences)
         if self.name == "column":
             from tuning.metrics.column_metric import ColumnReferences
 
             cache = Path(self.cache) if self.cache else None
             return ColumnReferences(sentences, [*read_lines(source)], self.command, cache)
-        from tuning.metrics.edit_rates import CerReferences, WordAccuracyReferences
+        from tuning.metrics import edit_rates
 
-        kind = CerReferences if self.name == "cer" else WordAccuracyReferences
-        return kind(sentences)
+        if self.name == "ter":
+            return edit_rates.TerReferences(sentences)
+        if self.name == "cer":
+            return edit_rates.CerReferences(sentences)
+        return edit_rates.WordAccuracyReferences(sentences)

@@ -13,21 +13,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuning.metrics.metric import (
-    Counts,
-    Metric,
-    MetricReferences,
-    Values,
-    are_few,
-    ngrams,
-    unicode,
-)
+from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, are_few, ngrams, unicode
 
 Text = NDArray[np.int32]  # characters by their numbers in Unicode
 
 MAX_ORDER = 6
 BETA_SQUARED = 4.0  # recall counts twice as much as precision
-CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
+CHARACTERS_A_WORD = 6  # about, with the blank after it, for gains in words
 
 
 class ChrfMetric(Metric):
@@ -36,8 +28,7 @@ class ChrfMetric(Metric):
     def value(self, sums: Counts) -> Values:
         """ChrF of summed statistics, *Shape:* (..., 18) -> (...).
 
-        The mean of the precisions of all orders, and that of the recalls, over the orders that both texts
-        have; then their F-score.
+        The F-score of the mean precision and the mean recall over the orders found in both texts.
         """
         rows = np.asarray(sums, np.float64)
         precision, recall, n_orders = (np.zeros(rows.shape[:-1]) for _ in range(3))

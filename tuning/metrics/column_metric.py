@@ -49,7 +49,7 @@ class ColumnReferences(MetricReferences):
     """References for a metric by a command; see `MetricReferences`.
 
     Args:
-        sentences: for each sentence its references; a command is given the first one.
+        sentences: for each sentence its references; the command gets the first one.
         sources: the source of each sentence.
         command: the command, as of `NumberCommand`.
         cache: file that keeps the numbers; None keeps them in memory alone.
@@ -80,8 +80,7 @@ class ColumnReferences(MetricReferences):
             InputError: it wrote something else than a finite number for each hypothesis.
         """
         questions = [
-            Question(self._sources[number], self.sentences[number], words)
-            for number, words in hypotheses
+            Question(self._sources[i], self.sentences[i], words) for i, words in hypotheses
         ]
         rows = [(number, 1.0) for number in self._command.numbers(questions)]
         return np.array(rows).reshape(-1, 2)
@@ -91,13 +90,7 @@ PLACES = ("source", "hypotheses", "reference", "out")
 
 
 class Question(NamedTuple):
-    """A hypothesis to be scored.
-
-    Attributes:
-        source: its source.
-        references: its references; the command is given the first one.
-        hypothesis: its words.
-    """
+    """A hypothesis to be scored; of its references the command gets the first one."""
 
     source: bytes
     references: Sequence[bytes]
@@ -105,12 +98,12 @@ class Question(NamedTuple):
 
 
 class NumberCommand:
-    """A command with what it has answered.
+    """A command with its answers so far.
 
     Args:
         command: the command, with {hypotheses}, {source}, {reference} and {out} in the place of paths.
         what: the command in words, for messages.
-        needed: what it must name, besides {hypotheses} and {out}.
+        needed: placeholders required besides {hypotheses} and {out}.
         cache: file that keeps the numbers; None keeps them in memory alone.
 
     Raises:
@@ -130,7 +123,7 @@ class NumberCommand:
             self._numbers = dict(_cached(cache))
 
     def numbers(self, questions: Sequence[Question]) -> list[float]:
-        """The number of each hypothesis; only what was never asked for is given to the command.
+        """The number of each hypothesis; only new questions are passed to the command.
 
         Raises:
             ToolError: the command failed.
@@ -150,7 +143,7 @@ class NumberCommand:
         return [self._numbers[key] for key in keys]
 
     def ask(self, questions: Sequence[Question]) -> list[float]:
-        """What the command says now of each hypothesis; nothing is kept. Errors are those of `numbers`."""
+        """The command's answer for each hypothesis, without keeping it. Errors are those of `numbers`."""
         with tempfile.TemporaryDirectory(prefix="metric.") as folder:
             paths = {name: str(Path(folder) / name) for name in PLACES}
             write_lines(paths["hypotheses"], [question.hypothesis for question in questions])

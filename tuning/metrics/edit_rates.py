@@ -1,27 +1,39 @@
-"""Word accuracy and character error rate, by edit distance (Levenshtein 1966) without shifts.
+"""TER (Snover et al. 2006), and word accuracy and character error rate (Levenshtein 1966, no shifts).
 
-The statistics of a hypothesis are its edits and the length of its reference, in words or in characters with
-blanks. Of several references the one with the fewest edits for its length counts.
+The statistics of a hypothesis are its edits and the length of its reference, in words, or in characters with
+blanks for the character error rate. Of several references the one with the fewest edits for its length
+counts; for TER, as in sacreBLEU with its defaults, the fewest edits to any of them, and their mean length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
+from sacrebleu.metrics.ter import TER as SacreTer
 
 from moses_bridge.formats.words import split_words
-from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, unicode
+from tuning.metrics.metric import FEW, Counts, Metric, MetricReferences, Values, are_few, unicode
 
 Units = Sequence[str] | Sequence[bytes]
-CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
+Pair = tuple[bytes, tuple[bytes, ...]]
+CHARACTERS_A_WORD = 6  # about, with the blank after it, for gains in words
 
 
+@dataclass(frozen=True)
 class EditRate(Metric):
-    """A metric of edits and lengths; the value of word accuracy is 100 - rate, that of others the rate."""
+    """Edits for 100 units of the reference, less is better; with the sign 1, 100 minus that.
+
+    Attributes:
+        units_a_word: 1, or the characters of a word where these are the units.
+    """
+
+    units_a_word: int = 1
 
     def value(self, sums: Counts) -> Values:
         """Edits for 100 units of the reference, or 100 minus that: *Shape:* (..., 2) -> (...)."""
@@ -36,13 +48,12 @@ class EditRate(Metric):
 
     def gains(self, statistics: Counts) -> Values:
         """Minus the edits of each hypothesis, in words."""
-        return -np.asarray(statistics[:, 0], np.float64) / (
-            1 if self.sign > 0 else CHARACTERS_A_WORD
-        )
+        return -np.asarray(statistics[:, 0], np.float64) / self.units_a_word
 
 
 WORD_ACCURACY = EditRate("word-accuracy", "word accuracy", 1)
-CER = EditRate("cer", "CER", -1)
+CER = EditRate("cer", "CER", -1, CHARACTERS_A_WORD)
+TER = EditRate("ter", "TER", -1)
 
 
 class WordAccuracyReferences(MetricReferences):
@@ -77,3 +88,36 @@ def _counted(
         counts = [(Levenshtein.distance(units, other), len(other)) for other in references[number]]
         rows.append(min(counts, key=lambda each: each[0] / max(1, each[1])))
     return np.array(rows, np.int32).reshape(-1, 2)
+
+
+class TerReferences(MetricReferences):
+    """References for TER; see `MetricReferences`."""
+
+    metric: ClassVar[EditRate] = TER
+
+    def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
+        super().__init__(sentences)
+        self._counted: dict[Pair, tuple[int, float]] = {}  # many lists share most hypotheses
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.float64]:
+        """Statistics of hypotheses, *Shape:* (n, 2)."""
+        rest = iter(hypotheses)
+        first = list(islice(rest, FEW + 1))
+        count: Callable[[str, Sequence[str]], tuple[int, float]] = _count_plainly
+        if not are_few(first):
+            from tuning.metrics import ter_edits
+
+            count = ter_edits.ter_statistics
+        rows = []
+        for number, words in chain(first, rest):
+            pair = words, tuple(self.sentences[number])
+            if pair not in self._counted:
+                self._counted[pair] = count(unicode(words), [*map(unicode, pair[1])])
+            rows.append(self._counted[pair])
+        return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def _count_plainly(hypothesis: str, references: Sequence[str]) -> tuple[int, float]:
+    """The edits and the length, by sacreBLEU itself."""
+    score = SacreTer().sentence_score(hypothesis, references)
+    return int(score.num_edits), float(score.ref_length)

@@ -1,4 +1,4 @@
-"""The counts of n-grams behind BLEU and chrF, compiled; a module of its own, since numba is slow to load."""
+"""The n-gram counts of BLEU and chrF, compiled; a module of its own, since numba is slow to load."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ WORD_ORDER, CHARACTER_ORDER = 4, 6  # the longest n-grams of BLEU and of chrF
 
 @njit()
 def count_words(words, offsets, sentences, ref_words, ref_offsets, firsts, rows):  # type: ignore[no-untyped-def]
-    """Fill the statistics of BLEU of each hypothesis.
+    """Fill `rows`, *Shape:* (n_hypotheses, 9), with the statistics of BLEU of each hypothesis.
 
-    Args:
-        words: of all hypotheses, *Shape:* (n_words,).
-        offsets: first word of each hypothesis, *Shape:* (n_hypotheses + 1,).
-        sentences: sentence of each hypothesis, *Shape:* (n_hypotheses,).
-        ref_words: of all references, *Shape:* (n_ref_words,).
-        ref_offsets: first word of each reference, *Shape:* (n_references + 1,).
-        firsts: first reference of each sentence, *Shape:* (n_sentences + 1,).
-        rows: filled, *Shape:* (n_hypotheses, 9).
+    Offsets are the first words of texts, with the end of the last one: *Shape:* (n_texts + 1,). `sentences`
+    has the sentence of each hypothesis, `firsts` the first reference of each sentence, *Shape:* (n_sentences
+    + 1,).
     """
     earlier = np.zeros(WORD_ORDER, np.int64)
     in_reference = np.zeros(WORD_ORDER, np.int64)

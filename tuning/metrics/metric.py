@@ -1,7 +1,7 @@
-"""What weights are tuned for: statistics of a hypothesis, their sums, and one number of the sums.
+"""Tuning metrics: statistics of a hypothesis, their sums, and one number of the sums.
 
-An optimiser knows no metric but through `Metric`. Where a line search moves the weights, the sums change
-at each corner, and `along` has the number in each interval between corners (Och 2003, section 5).
+Optimisers see metrics only through `Metric`. A line search changes the sums at each corner; `along` gives the
+number in each interval between corners (Och 2003, section 5).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Metric:
 
     @abstractmethod
     def gains(self, statistics: Counts) -> Values | None:
-        """What each hypothesis adds, in words of the reference, more is better: *Shape:* (n,).
+        """The contribution of each hypothesis in words of the reference, more is better: *Shape:* (n,).
 
         None for BLEU, for which the optimisers use sums.
         """
@@ -67,7 +67,7 @@ class Metric:
             statistics: of the hypotheses, *Shape:* (n, n_statistics).
             firsts: the hypothesis of each sentence in the first interval, *Shape:* (n_sentences,).
             losers: the one that wins before each corner, the corners in their order, *Shape:* (n_corners,).
-            winners: the one that wins behind it, *Shape:* (n_corners,).
+            winners: the one that wins after it, *Shape:* (n_corners,).
 
         Returns:
             *Shape:* (n_corners + 1,).
@@ -82,11 +82,7 @@ class Metric:
 
 
 class MetricReferences:
-    """References of a text, with which hypotheses are counted.
-
-    Args:
-        sentences: for each sentence its references.
-    """
+    """The references of each sentence of a text, against which hypotheses are counted."""
 
     metric: ClassVar[Metric]
 
@@ -131,8 +127,8 @@ def read_references(
     texts = [list(read_lines(path)) for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != n_lines:
-            expected = f"{n_lines}, as {os.fspath(model)} has"
-            raise InputError(path, None, f"{len(lines)} lines", expected)
+            found, expected = f"{len(lines)} lines", f"{n_lines}, as {os.fspath(model)} has"
+            raise InputError(path, None, found, expected)
     return list(zip(*texts, strict=True))
 
 

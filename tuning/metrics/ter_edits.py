@@ -48,7 +48,7 @@ def _numbered(words: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int64
 
 @njit(nogil=True)
 def _count_edits(hypothesis, reference):  # type: ignore[no-untyped-def]
-    """Shifts, and the edit distance behind them."""
+    """Shifts, and the edit distance after them."""
     n_words, n_others = len(hypothesis), len(reference)
     if n_others == 0:
         return n_words
@@ -162,7 +162,7 @@ def _try_places(
     words: Any, reference: Any, costs: Any, places: Any, start: int, other: int, length: int,
     moved: Any, rows: Any, edits: Any, shift: Any,
 ) -> int:  # fmt: skip
-    """Try the places before and behind each word that the shifted ones could stand for; return their number."""
+    """Try the places before and after each word that the shifted ones could match; return their number."""
     cost = costs[len(words), len(reference)]
     n_tried, last = 0, -1
     for offset in range(other - 1, other + length):

@@ -30,11 +30,7 @@ def load_optimizer(name: OptimizerName) -> Optimizer:
 
     @wraps(function)
     def optimize(
-        pool: NBestPool,
-        starts: NDArray[np.float64],
-        config: OptimizerConfig,
-        seed: int,
-        jobs: int,
+        pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
     ) -> OptimizerResult:
         with CompilationNotice(f"the optimiser {name} (up to half a minute)"):
             return function(pool, starts, config, seed, jobs)

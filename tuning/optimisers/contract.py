@@ -1,4 +1,4 @@
-"""What every optimiser takes and returns, and the box of weights that it never leaves."""
+"""The arguments and results of all optimisers, and the box of weights that they stay in."""
 
 from __future__ import annotations
 
@@ -116,15 +116,10 @@ def result_of(
     restarts: Sequence[float],
     trace: Sequence[float],
 ) -> OptimizerResult:
-    """The result with these weights, by name, and their metric on the pool.
+    """The result with these weights by name, *Shape:* (n_features,), and their metric on the pool.
 
-    Args:
-        pool: the hypotheses.
-        weights: *Shape:* (n_features,).
-        free: columns that moved, *Shape:* (n_features,).
-        bounds: of the weights.
-        restarts: how good the metric is from each start, as of `NBestPool.goodness`.
-        trace: how good it is after each round of the best search.
+    `free` are the columns that moved; the restarts and the rounds of the best search, `trace`, are given by
+    their `NBestPool.goodness`.
     """
     unit = bounds.scaled(weights, 1.0)
     sign = pool.metric.sign

@@ -67,23 +67,17 @@ def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def hull_candidates(  # type: ignore[no-untyped-def]
-    slopes, heights, first, behind, least, greatest, candidates
+    slopes, heights, first, end, least, greatest, candidates
 ):
-    """Leave out points below the chords from the highest point to the two ends.
+    """Fill `candidates` with the points not below the chords from the highest point to the two ends.
 
-    Args:
-        slopes: of all points, *Shape:* (n,).
-        heights: *Shape:* (n,).
-        first: the first point of the sentence.
-        behind: the point behind its last one.
-        least: its first point with the least slope.
-        greatest: its last point with the greatest slope.
-        candidates: filled with the points left, by rising slope and then in their order.
+    The points of the sentence are `first` to `end` - 1 of all; `least` is its first point with the least
+    slope, `greatest` its last one with the greatest. Candidates are in order of slope, then of number.
 
     Returns:
-        How many are left.
+        How many there are.
     """
-    highest = _highest(heights, first, behind)
+    highest = _highest(heights, first, end)
     top = first
     while heights[top] != highest:
         top += 1
@@ -94,7 +88,7 @@ def hull_candidates(  # type: ignore[no-untyped-def]
     last_gradient = last_fall / last_run if last_run != 0.0 else 0.0
     slack = SLACK * min(first_fall, last_fall)
     n_candidates = 0
-    for point in range(first, behind):
+    for point in range(first, end):
         run = slopes[point] - middle
         chord = min(first_gradient * run, last_gradient * run)
         candidates[n_candidates] = point
@@ -104,10 +98,10 @@ def hull_candidates(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath={"nnan", "nsz"})
-def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
+def _highest(heights, first, end):  # type: ignore[no-untyped-def]
     """The greatest of some numbers; the flags let it be sought in several at a time."""
     highest = heights[first]
-    for point in range(first + 1, behind):
+    for point in range(first + 1, end):
         highest = max(highest, heights[point])
     return highest
 
@@ -128,13 +122,8 @@ def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
 def envelope(slopes, heights, candidates, n_candidates, winners, corners):  # type: ignore[no-untyped-def]
     """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
 
-    Args:
-        slopes: of all lines, *Shape:* (n,).
-        heights: of the lines at x = 0, *Shape:* (n,).
-        candidates: the lines possibly on the envelope, by rising slope.
-        n_candidates: how many there are.
-        winners: filled with the lines on the envelope.
-        corners: corners[i] is filled with the x where winners[i] starts.
+    `heights` are at x = 0; the first n_candidates of `candidates` are in order of slope. `winners` is filled
+    with the lines on the envelope, corners[i] with the x where winners[i] starts.
 
     Returns:
         How many lines are on the envelope.
@@ -170,16 +159,12 @@ def best_step(
 ) -> tuple[float, float]:
     """The step along a direction with the best metric of the winners, that of the pool.
 
-    Args:
-        pool: the hypotheses.
-        direction: where the search goes.
-        scores: f.w of each hypothesis, *Shape:* (n,).
-        lowest: least step, 0 or below it.
-        highest: greatest step, 0 or above it.
+    Scores are f.w of each hypothesis, *Shape:* (n,); steps are between `lowest`, 0 or below it, and
+    `highest`, 0 or above it.
 
     Returns:
-        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and how good
-        the metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
+        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and how good the
+        metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
         skipped; where the whole range is one, 0 and -infinity.
     """
     firsts, places, losers, winners = _corners(
@@ -229,10 +214,9 @@ def _middle(start, end):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _corners(slopes, ends, scores, offsets):  # type: ignore[no-untyped-def]
-    """Corners of all envelopes.
+    """Corners of all envelopes: the winner of each sentence at -infinity, places, losers and winners.
 
-    Returns:
-        The winner of each sentence at -infinity; where each corner is, who wins before it and who behind it.
+    A loser wins before its corner, a winner after it.
     """
     n_sentences = len(offsets) - 1
     candidates = np.empty(len(slopes), np.int32)

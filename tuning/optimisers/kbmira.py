@@ -36,11 +36,7 @@ N_SHUFFLES = 8  # orders of the sentences, whose weights are averaged
 
 
 def optimize_kbmira(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Batch MIRA from the first start, averaged over all steps and several orders; see `Optimizer`."""
     free = free_columns(pool, config)
@@ -77,14 +73,9 @@ def optimize_kbmira(
 def _averages(features, statistics, offsets, orders, start, least, most):  # type: ignore[no-untyped-def]
     """The start, then the weights averaged over all steps until the end of each epoch.
 
-    Args:
-        features: *Shape:* (n, n_features).
-        statistics: of BLEU, *Shape:* (n, 9), or the gains by another metric, *Shape:* (n, 1).
-        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
-        orders: of the sentences in each epoch, *Shape:* (n_epochs, n_sentences).
-        start: *Shape:* (n_features,).
-        least: of each weight, *Shape:* (n_features,).
-        most: of each weight, *Shape:* (n_features,); where it is the least one the weight stays.
+    Statistics are those of BLEU, *Shape:* (n, 9), or gains by another metric, *Shape:* (n, 1); orders are
+    those of the sentences in each epoch, *Shape:* (n_epochs, n_sentences). A weight whose `least` is its
+    `most` stays.
 
     Returns:
         *Shape:* (n_epochs + 1, n_features).

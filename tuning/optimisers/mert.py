@@ -32,14 +32,9 @@ from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 MAX_SWEEPS = 50  # a guard: climbs end by themselves after three to ten
 N_ROUNDS = 7  # with more rounds, each has too few climbs to choose among
 NEAR = (0.02, 0.3)  # distances of restarts from the best point, as shares of the mean weight
-FAR = (
-    0.1,
-    1.5,
-)  # of the further restarts on a small pool; of seven ranges tried the best on pools of 1000
+FAR = (0.1, 1.5)  # of the further ones on a small pool; the best of seven ranges on pools of 1000
 MOST_FURTHER = 400  # restarts; on pools of 1000 four times as many gained less than 1 BLEU
-DIRECTIONS_STREAM = (
-    1 << 20
-)  # numbers above those of any climb: each use has random numbers of its own
+DIRECTIONS_STREAM = 1 << 20  # above the numbers of climbs: each use has its own random numbers
 STARTS_STREAM = 1 << 21
 
 
@@ -53,11 +48,7 @@ class _Peak:
 
 
 def optimize_mert(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Maximise the metric of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)

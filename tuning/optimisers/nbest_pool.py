@@ -31,7 +31,7 @@ class NBestPool:
         sentence_ids: ids of the sentences with hypotheses, rising, *Shape:* (n_sentences,).
         offsets: first hypothesis of each sentence, and the number of hypotheses at the end,
             *Shape:* (n_sentences + 1,).
-        metric: what weights are tuned for.
+        metric: the metric to tune for.
     """
 
     names: tuple[str, ...]
@@ -46,7 +46,10 @@ class NBestPool:
 
     def best(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """The first hypothesis with the highest weighted score, of each sentence."""
-        scores = weighted_scores(self.features, weights)
+        return self.first_highest(weighted_scores(self.features, weights))
+
+    def first_highest(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The first hypothesis with the highest score, *Shape:* (n,), of each sentence."""
         top = np.maximum.reduceat(scores, self.offsets[:-1])
         is_top = np.flatnonzero(scores == np.repeat(top, np.diff(self.offsets)))
         places = np.searchsorted(is_top, self.offsets[:-1])
@@ -95,12 +98,7 @@ def make_pool(
 ) -> NBestPool:
     """Sort hypotheses by sentence and drop those equal in features and statistics (Data.cpp:52).
 
-    Args:
-        names: *Shape:* (n_features,).
-        sentence_ids: *Shape:* (n,).
-        features: *Shape:* (n, n_features).
-        statistics: of the metric, *Shape:* (n, n_statistics).
-        metric: what weights are tuned for.
+    *Shapes:* names (n_features,), sentence_ids (n,), features (n, n_features), statistics (n, n_statistics).
     """
     table = np.column_stack([sentence_ids, features, statistics]).astype(np.float64) + 0.0
     hashes = _row_hashes(table)
@@ -178,13 +176,10 @@ def with_sparse(
     sparse: Sequence[SparseValue],
     path: StrPath,
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Columns with one more for each sparse feature, sorted by name behind the others.
+    """Columns with one more for each sparse feature, sorted by name after the others.
 
-    Args:
-        names: names of the dense columns, *Shape:* (n_features,).
-        values: *Shape:* (n, n_features).
-        sparse: row, name and value.
-        path: file that they come from.
+    Names and values are those of the dense columns, *Shapes:* (n_features,) and (n, n_features); sparse
+    values come from the file `path`.
 
     Raises:
         InputError: there are too many of them for columns.
@@ -203,11 +198,8 @@ def with_sparse(
 
 def oracle_value(pool: NBestPool) -> float:
     """The metric of the hypotheses that are best alone, for BLEU by smoothed BLEU: about the best choice."""
-    score = pool.metric.oracle_order(pool.statistics)
-    top = np.maximum.reduceat(score, pool.offsets[:-1])
-    chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
-    first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]
-    return float(pool.metric.value(pool.statistics[first].sum(axis=0)))
+    best = pool.first_highest(pool.metric.oracle_order(pool.statistics))
+    return float(pool.metric.value(pool.statistics[best].sum(axis=0)))
 
 
 def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:

@@ -93,12 +93,8 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
             parse_entry(line, path, line_number)
         sentence_id = int(fields[0])
         if sentence_id >= n_sentences:
-            raise InputError(
-                path,
-                line_number,
-                f"sentence {sentence_id}",
-                f"at most {n_sentences - 1}, as there are {n_sentences} references",
-            )
+            expected = f"at most {n_sentences - 1}, as there are {n_sentences} references"
+            raise InputError(path, line_number, f"sentence {sentence_id}", expected)
         ids.append(sentence_id)
         texts.append(fields[1].strip(b" "))
         tokens.extend(layout.values(found))
@@ -151,13 +147,8 @@ def _entry_names(entry: NBestEntry, path: StrPath) -> tuple[str, ...]:
 def _other_names(
     path: StrPath, line_number: int, found: tuple[str, ...], names: tuple[str, ...]
 ) -> InputError:
-    return InputError(
-        path,
-        line_number,
-        f"the features {', '.join(found)}",
-        ", ".join(names),
-        "All lines must have the features of the first one, in its order",
-    )
+    hint = "All lines must have the features of the first one, in its order"
+    return InputError(path, line_number, f"the features {', '.join(found)}", ", ".join(names), hint)
 
 
 def _to_numbers(tokens: list[bytes], n_columns: int, path: StrPath) -> NDArray[np.float64]:
@@ -214,10 +205,7 @@ def _only_value(name: str, values: Sequence[bytes], path: StrPath, line_number: 
     if len(values) != 1:
         hint = f'Moses takes "{name}" for a sparse feature because of the "_"'
         raise InputError(path, line_number, f"{len(values)} values of {name}", "1", hint)
-    try:
-        value = float(values[0])
-    except ValueError:
-        value = math.nan
+    value = _number_or_nan(values[0])
     if not math.isfinite(value):
         found = values[0].decode("utf-8", "replace")
         raise InputError(path, line_number, f"the value {found!r}", "a finite number")

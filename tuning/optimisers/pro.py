@@ -25,13 +25,9 @@ from tuning.optimisers.contract import (
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
-N_SAMPLES = (
-    16  # regressions on different sentences, so that there are several lines to search along
-)
-SHARE_OF_SENTENCES, LEAST_SENTENCES = (
-    0.25,
-    100,
-)  # sentences in each: few enough to differ, enough to learn from
+N_SAMPLES = 16  # regressions on different sentences, for several lines to search along
+# Sentences in each: few enough to differ, enough to learn from.
+SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
 MAX_SWEEPS = 10  # a guard: sweeps end by themselves after two or three
 N_DRAWN = 5000  # pairs of a sentence, the number of them kept, and their least difference:
 N_KEPT = 50  # Hopkins & May, section 3.2 (capital gamma, capital xi, alpha)
@@ -39,11 +35,7 @@ LEAST_DIFFERENCE = 0.05
 
 
 def optimize_pro(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Rank pairs of several samples of the sentences; see `Optimizer`.
 
@@ -117,10 +109,7 @@ def _draw_pairs(
 
 
 def _regress(
-    pool: NBestPool,
-    pairs: NDArray[np.int64],
-    start: NDArray[np.float64],
-    free: NDArray[np.bool_],
+    pool: NBestPool, pairs: NDArray[np.int64], start: NDArray[np.float64], free: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Weights of the free columns by logistic regression, normalised; the others as in the start."""
     differences = (pool.features[pairs[:, 0]] - pool.features[pairs[:, 1]])[:, free]

@@ -1,7 +1,7 @@
 """Expected BLEU (Smith & Eisner 2006; Rosti et al. 2010) over a pool, raised by its gradient.
 
 Each hypothesis counts by its probability, the softmax of the sharpened score over those of its sentence, so
-that the sums behind BLEU, and BLEU itself, are smooth in the weights. An optimum over many
+that the sums of BLEU, and BLEU itself, are smooth in the weights. An optimum over many
 hypotheses at once depends less on single ones by chance than the best corner of MERT does.
 """
 
@@ -29,21 +29,15 @@ from tuning.optimisers.nbest_pool import NBestPool, spread_within
 # Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
 # choose among, the last is near to what the decoder does. In units of the spread within a sentence.
 SHARPNESS = (1.0, 3.0, 10.0, 30.0)
-N_RANDOM_STARTS = 2  # beside the current weights; mostly all lead to one point
+N_RANDOM_STARTS = 2  # besides the current weights; mostly all lead to one point
 MAX_STEPS = 100  # of L-BFGS at each sharpness; it ends by itself after some 30
-BREVITY_SHARPNESS = (
-    200.0  # the corner of the brevity penalty is rounded over about 1/200 of the length
-)
+BREVITY_SHARPNESS = 200.0  # the penalty's corner is rounded over about 1/200 of the length
 
 Value = tuple[float, NDArray[np.float64]]
 
 
 def optimize_xbleu(
-    pool: NBestPool,
-    starts: NDArray[np.float64],
-    config: OptimizerConfig,
-    seed: int,
-    jobs: int,
+    pool: NBestPool, starts: NDArray[np.float64], config: OptimizerConfig, seed: int, jobs: int
 ) -> OptimizerResult:
     """Climb from the first start and random ones; the highest expected BLEU is taken; see `Optimizer`."""
     free = free_columns(pool, config)
@@ -82,7 +76,7 @@ def _climb(
     bounds: Bounds,
     progress: Progress,
 ) -> tuple[float, NDArray[np.float64], list[float]]:
-    """What is expected at the last sharpness, the weights, and the metric of the winners after each."""
+    """The expected value at the last sharpness, the weights, and the winners' metric after each."""
     weights = start.copy()
     trace = [pool.goodness(weights)]
     if not free.any():
@@ -146,11 +140,8 @@ def expected_log_bleu(
 ) -> Value:
     """Log of BLEU (0 to 1) of the expected statistics, and its gradient by the weights.
 
-    Args:
-        features: *Shape:* (n, n_features).
-        statistics: BLEU statistics, *Shape:* (n, 9).
-        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
-        weights: *Shape:* (n_features,).
+    Features and statistics are those of the hypotheses, *Shapes:* (n, n_features) and (n, 9); offsets are the
+    first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
     """
     probabilities = np.empty(len(features))
     sums = np.zeros(N_STATISTICS)
@@ -169,11 +160,7 @@ def expected_gain(
 ) -> Value:
     """The mean over the sentences of the expected gain, and its gradient by the weights.
 
-    Args:
-        features: *Shape:* (n, n_features).
-        gains: of the hypotheses, *Shape:* (n,).
-        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
-        weights: *Shape:* (n_features,).
+    Gains are those of the hypotheses, *Shape:* (n,); the rest is as in `expected_log_bleu`.
     """
     probabilities, sums = np.empty(len(features)), np.zeros(1)
     _expect(features, gains[:, None], offsets, weights, probabilities, sums)
@@ -185,10 +172,9 @@ def expected_gain(
 
 
 def smooth_log_bleu(sums: NDArray[np.float64]) -> Value:
-    """Log of BLEU (0 to 1) of summed statistics with a rounded brevity penalty, and its gradient.
+    """Log of BLEU (0 to 1) of summed statistics, *Shape:* (9,), with its gradient.
 
-    Args:
-        sums: *Shape:* (9,).
+    The brevity penalty is rounded.
     """
     matches, totals = np.maximum(sums[0:-1:2], 1e-9), np.maximum(sums[1:-1:2], 1e-9)
     ratio = sums[-1] / totals[0]

@@ -92,10 +92,7 @@ def _contrast_cells(contrast: Contrast | None) -> dict[str, str]:
 def _control_cells(contrast: Contrast | None) -> dict[str, str]:
     if contrast is None:
         return dict.fromkeys(("vs control", "its Holm"), "")
-    return {
-        "vs control": f"{contrast.delta:+.2f}",
-        "its Holm": f"{contrast.corrected_p_value:.4f}",
-    }
+    return {"vs control": f"{contrast.delta:+.2f}", "its Holm": f"{contrast.corrected_p_value:.4f}"}
 
 
 def _iterations(run: RunSummary) -> str:
@@ -146,7 +143,7 @@ def _documents(comparison: Comparison) -> str:
 
 
 def _one_network_notes(comparison: Comparison) -> list[str]:
-    """What the runs of one network do not vary in."""
+    """The variation that runs of one network do not show."""
     names = [
         row.system
         for row in comparison.rows
@@ -165,7 +162,7 @@ def _one_network_notes(comparison: Comparison) -> list[str]:
 
 
 def _near_copy_notes(comparison: Comparison) -> list[str]:
-    """What the test text has in common with the training text, and what the second lines are."""
+    """The near copies of training sentences in the test text, and the meaning of the second lines."""
     if comparison.near_copies is None:
         return []
     shares = ", ".join(
@@ -192,7 +189,7 @@ def _power_note(comparison: Comparison) -> str:
 
 
 def _row_notes(row: ResultRow) -> list[str]:
-    """What a reader should know of a row."""
+    """Notes on a single row."""
     notes = []
     if row.tuned_for:
         notes.append(f"{row.system}: tuned for {row.tuned_for}, not for BLEU.")
@@ -203,9 +200,8 @@ def _row_notes(row: ResultRow) -> list[str]:
         )
     stayed = [_name(run) for run in row.runs if not run.left_start]
     if stayed and len(stayed) == len(row.runs):
-        notes.append(
-            f"{row.system}: nothing moved; the row is that of the weights it started from."
-        )
+        weights = "the weights it started from"
+        notes.append(f"{row.system}: nothing moved; the row is that of {weights}.")
     elif stayed:
         notes.append(f"{row.system}: did not leave the start: {', '.join(stayed)}.")
     if constant := sorted({name for run in row.runs for name in run.constant}):

@@ -31,11 +31,9 @@ INTERVAL = 1.96  # standard errors on either side, 95% of a normal distribution
 
 
 def plot_runs(directories: Sequence[Path], out: Path) -> None:
-    """Draw dev BLEU by iteration of all runs and, below, the weights of each run.
+    """Draw dev BLEU by iteration of all runs and, below, the weights of each run, as .png or .svg.
 
-    Args:
-        directories: run directories; a run is named by the last part of its path.
-        out: a .png or .svg file; the same runs give the same bytes.
+    A run is named by the last part of its path.
 
     Raises:
         InputError: a run directory is malformed or has no iterations.
@@ -43,13 +41,8 @@ def plot_runs(directories: Sequence[Path], out: Path) -> None:
     """
     _check_name(out)
     runs = dict(zip(short_names(directories), map(load_iterated_run, directories), strict=True))
-    draw_panels(
-        out,
-        [
-            lambda axes: draw_dev_bleu(axes, runs),
-            *(partial(draw_weight_lines, name=name, run=run) for name, run in runs.items()),
-        ],
-    )
+    weights = [partial(draw_weight_lines, name=name, run=run) for name, run in runs.items()]
+    draw_panels(out, [lambda axes: draw_dev_bleu(axes, runs), *weights])
 
 
 def draw_dev_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
@@ -94,10 +87,6 @@ def _finish_run(axes: Axes) -> None:
 def plot_gains(gains: Gains, out: Path) -> None:
     """Draw the gain of each table with its 95% interval over texts and runs, the first one on top.
 
-    Args:
-        gains: gains of a system.
-        out: a .png or .svg file; the same gains give the same bytes.
-
     Raises:
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
@@ -131,10 +120,6 @@ def _draw_contrasts(
 
 def plot_scan(scan: Scan, out: Path) -> None:
     """Draw BLEU by weight, as decoded and at equal length, and below it precision by length.
-
-    Args:
-        scan: the scan.
-        out: a .png or .svg file; the same scan gives the same bytes.
 
     Raises:
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
@@ -192,17 +177,13 @@ def _finish(axes: Axes, grid: Literal["both", "x"] = "both") -> None:
 
 
 def _check_name(out: Path) -> None:
-    """Refuse a name that ends in neither .png nor .svg."""
+    """Refuse a name ending in neither .png nor .svg."""
     if out.suffix not in PICTURES:
         raise ConfigError(f"{out}: expected a name that ends in {' or '.join(PICTURES)}")
 
 
 def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
-    """Write a picture.
-
-    Args:
-        out: a .png or .svg file.
-        panels: functions, each drawing on its axes.
+    """Write a picture, .png or .svg; each panel is a function drawing on its axes.
 
     Raises:
         ConfigError: out has another suffix.
@@ -216,9 +197,8 @@ def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "tuning"}):
         figure = Figure(figsize=(width, height * len(panels)), layout="constrained")
         FigureCanvasAgg(figure)
-        for axes, draw in zip(
-            figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True
-        ):
+        all_axes = figure.subplots(len(panels), squeeze=False)[:, 0]
+        for axes, draw in zip(all_axes, panels, strict=True):
             draw(axes)
         dated = {"Date": None} if out.suffix == ".svg" else {}
         with open_write(out) as stream:

@@ -20,7 +20,7 @@ from tuning.report.pictures import plot_runs
 from tuning.report.run_series import weights_by_iteration
 from tuning.report.write import write_comparison
 
-# What a frame of a comparison leaves to `Comparison.rows`: it is no number, or there are several.
+# Left out of a comparison's frame, as no number or several; `Comparison.rows` has them.
 LEFT_OUT = ("runs", "weights", "precisions", "words", "tuned_for")
 # Values inside a row; a row may be without any of them.
 PARTS = ("against_baseline", "against_control", "far")
@@ -32,7 +32,7 @@ class Tuned:
 
     Attributes:
         directory: its files.
-        run: what happened in it.
+        run: its history.
     """
 
     directory: Path
@@ -52,7 +52,7 @@ class Tuned:
         """A row for each decoding of the dev text.
 
         Returns:
-            `bleu`, `length_ratio`, `oracle_bleu`, `pool_bleu` (NaN for a decoding behind which nothing was
+            `bleu`, `length_ratio`, `oracle_bleu`, `pool_bleu` (NaN for a decoding after which nothing was
             optimised), `kept`, and a column `weight NAME` for each weight, absolute values of a row adding up
             to 1. The index is the number of the decoding, from 1.
         """
@@ -102,11 +102,7 @@ class Compared:
         return comparison_notes(self.comparison)
 
     def write(self, out: Path | str) -> str:
-        """Write OUT/table.txt, .md, .tex and .json, as `tuning compare` does.
-
-        Returns:
-            The text of table.txt.
-        """
+        """Write OUT/table.txt, .md, .tex and .json, as `tuning compare` does; return the text of table.txt."""
         return write_comparison(self.comparison, Path(out))
 
     def _repr_html_(self) -> str:
@@ -125,7 +121,7 @@ def _numbers(row: ResultRow) -> dict[str, object]:
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, object]:
-    """Values inside each other by dotted names; what is not known is NaN, what is not there has no name."""
+    """Nested values by dotted names: NaN for unknown ones, no name for missing parts."""
     flat = dict[str, object]()
     for name, value in values.items():
         if name == "interval":

@@ -1,4 +1,4 @@
-"""What a table of results says, in sentences made from its numbers alone."""
+"""The results of a table in sentences, made from its numbers alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ CHANCE = 50  # per cent, of a preference between two systems
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """The best system, what is significant, what could not have been seen, and what people would see.
+    """The best system, significant differences, gains too small to be found, and people's agreement.
 
-    Args:
-        comparison: its first row is the baseline.
+    The first row of the comparison is the baseline.
 
     Returns:
         One paragraph each; none for a system alone.
@@ -54,7 +53,7 @@ def _best_sentence(best: Sequence[ResultRow], comparison: Comparison) -> str:
 
 
 def _significance_sentence(comparison: Comparison) -> str:
-    """What differs from the baseline beyond chance, and what the control casts doubt on."""
+    """The differences from the baseline beyond chance, and doubts about them because of the control."""
     baseline, *others = comparison.rows
     found = [
         (row, row.against_baseline)
@@ -91,7 +90,7 @@ def _control_doubt(better: Sequence[ResultRow], control: str) -> str:
 
 
 def _covered(others: Sequence[ResultRow]) -> str:
-    """What these p-values leave out: other tunings where there is one each, other trainings of one network."""
+    """The variation missing in these p-values: of tunings with one run each, of trainings of one network."""
     compared = [row for row in others if row.against_baseline is not None]
     single = [
         row for row in compared if row.against_baseline and not row.against_baseline.covers_runs
@@ -145,7 +144,7 @@ def _people_sentence(best: Sequence[ResultRow], baseline: ResultRow, control: st
     )
 
 
-def _agreement(delta: float, metric: Metric) -> str:
+def _agreement(delta: float, metric: FittedMetric) -> str:
     points = f"{delta:+.2f} {metric}"
     if delta <= 0:
         return f"no gain with {points}"
@@ -158,26 +157,22 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-Metric = Literal["BLEU", "chrF"]
+FittedMetric = Literal["BLEU", "chrF"]
 
 # Scale and slope of the sigmoids fitted by Kocmi et al. (2024), "Navigating the Metrics Maze: Reconciling Score
 # Magnitudes and Accuracies" (ACL 2024, pages 1999-2014), as published in their tool MT-Thresholds
 # (python-tool/mt_thresholds.py, web-tool/src/thresholds.json).
-FITTED: dict[Metric, tuple[float, float]] = {
+FITTED: dict[FittedMetric, tuple[float, float]] = {
     "BLEU": (88.33333333333225, 0.9663926931178954),
     "chrF": (92.999999999972, 1.1142732157139852),
 }
 
 
-def human_agreement(delta: float, metric: Metric) -> float:
+def human_agreement(delta: float, metric: FittedMetric) -> float:
     """Percentage of pairs of systems in which people prefer the one with the better score.
 
-    The fit of Kocmi et al. (2024): scale / (1 + exp(-slope * delta)). It is below 50, which is chance, for very
-    small differences.
-
-    Args:
-        delta: the difference in sacreBLEU's metric of detokenised text, 0 to 100; not negative.
-        metric: the metric.
+    The fit of Kocmi et al. (2024): scale / (1 + exp(-slope * delta)). It is below 50, which is chance, for
+    very small differences. `delta` is the difference in sacreBLEU's metric of detokenised text, 0 to 100.
 
     Raises:
         ValueError: delta is negative; the fit is for the better system's lead.

@@ -23,11 +23,7 @@ def written_files(out: Path, name: str) -> list[Path]:
 
 
 def write_comparison(comparison: Comparison, out: Path) -> str:
-    """Write OUT/table.txt, .md, .tex and .json.
-
-    Returns:
-        The text of table.txt.
-    """
+    """Write OUT/table.txt, .md, .tex and .json; return the text of table.txt."""
     from tuning.report.comparison_table import comparison_notes, comparison_rows
     from tuning.report.verdict import verdict
 
@@ -36,10 +32,7 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
 
 
 def write_scan(scan: Scan, out: Path) -> str:
-    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg.
-
-    Returns:
-        The text of scan.txt.
+    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg; return the text of scan.txt.
 
     Raises:
         ConfigError: matplotlib is not installed.
@@ -53,10 +46,7 @@ def write_scan(scan: Scan, out: Path) -> str:
 
 
 def write_gains(gains: Gains, out: Path) -> str:
-    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg.
-
-    Returns:
-        The text of gains.txt.
+    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg; return the text of gains.txt.
 
     Raises:
         ConfigError: matplotlib is not installed.
@@ -70,11 +60,7 @@ def write_gains(gains: Gains, out: Path) -> str:
 
 
 def write_pooled(pooled: Pooled, out: Path) -> str:
-    """Write OUT/pool.txt, .md, .tex and .json.
-
-    Returns:
-        The text of pool.txt.
-    """
+    """Write OUT/pool.txt, .md, .tex and .json; return the text of pool.txt."""
     from tuning.report.tables import pool_notes, pool_rows
 
     return _write_forms(pool_rows(pooled), pool_notes(pooled), to_json(pooled), out / "pool")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,7 @@ from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.interface import DecoderConfig
 from tuning.cli import main
 from tuning.compare import scan as scan_module
-from tuning.compare.scan import Scan, ScanConfig, scan
+from tuning.compare.scan import Decoding, Scan, ScanConfig, at_length, next_weights, scan
 from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import TuningRun, save_run
 from tuning.metrics.bleu import References, bleu
@@ -51,6 +54,7 @@ class ListedDecoder:
             [b"w%d" % word for word in rng.permutation(40)[: rng.integers(8, 16)]]
             for _ in range(N_SENTENCES)
         ]
+        self.counted = References([[b" ".join(words)] for words in self.references])
         self.texts = [
             [self.hypothesis(words, rng) for _ in range(N_HYPOTHESES)] for words in self.references
         ]
@@ -107,10 +111,19 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ListedDecoder:
 def scanned(
     folder: Path, feature: str, config: ScanConfig = CONFIG, out: str = "scan", resume: bool = False
 ) -> Scan:
-    texts = folder / "source", [folder / "reference"]
-    return scan(
-        folder / "moses.ini", feature, ParallelText(*texts), folder / out, config, resume=resume
-    )
+    ini = folder / "moses.ini"
+    return scan(ini, feature, text_of(folder), folder / out, config, resume=resume)
+
+
+def text_of(folder: Path) -> ParallelText:
+    return ParallelText(folder / "source", [folder / "reference"])
+
+
+def sums_of(listed: ListedDecoder, known: float, penalty: float) -> NDArray[np.int64]:
+    """BLEU statistics of the output with these weights."""
+    outputs = listed.outputs(np.array([penalty, known, 0.5, 0.0, 0.0]))
+    rows: NDArray[np.int64] = listed.counted.statistics(enumerate(outputs)).sum(axis=0)
+    return rows
 
 
 def test_a_column_that_helps_shows_its_gain_at_equal_length(
@@ -130,9 +143,8 @@ def test_a_column_of_noise_gains_nothing(listed: ListedDecoder, tmp_path: Path) 
     weights = tmp_path / "weights.json"
     weights.write_text('{"WordPenalty0": [-0.2], "Known0": [0.6], "Noise0": [0.0]}')
     config = replace(CONFIG, grid=(-0.4, -0.1, 0.1, 0.4))
-    texts = tmp_path / "source", [tmp_path / "reference"]
     ini, out = tmp_path / "moses.ini", tmp_path / "scan"
-    found = scan(ini, "Pair0_1", ParallelText(*texts), out, config, init_weights=weights)
+    found = scan(ini, "Pair0_1", text_of(tmp_path), out, config, init_weights=weights)
     changed = [point for point in found.points if point.weight]
     assert all(point.equal.delta < 2 * point.equal.error for point in changed)
     assert all(point.equal.delta < 0 for point in (changed[0], changed[-1]))
@@ -142,13 +154,7 @@ def test_equal_length_is_that_of_a_search_through_all_penalties(
     listed: ListedDecoder, tmp_path: Path
 ) -> None:
     found = scanned(tmp_path, "Known0")
-    references = References.read([tmp_path / "reference"])
-
-    def sums(known: float, penalty: float) -> NDArray[np.int64]:
-        outputs = listed.outputs(np.array([penalty, known, 0.5, 0.0, 0.0]))
-        rows: NDArray[np.int64] = references.statistics(enumerate(outputs)).sum(axis=0)
-        return rows
-
+    sums = partial(sums_of, listed)
     base = sums(0.0, -0.2)
     assert found.points[1].plain.bleu == pytest.approx(float(bleu(base)))
     for point in found.points:
@@ -184,12 +190,7 @@ def test_the_first_step_goes_by_what_the_other_weight_does_alone(
     """A tenth of -0.2 to both sides, without the feature; and the slope of the length between them."""
     config = replace(CONFIG, grid=(0.4,), max_adaptations=1, length_tolerance=0.0)
     found = scanned(tmp_path, "Known0", config)
-    references = References.read([tmp_path / "reference"])
-
-    def sums(known: float, penalty: float) -> NDArray[np.int64]:
-        outputs = listed.outputs(np.array([penalty, known, 0.5, 0.0, 0.0]))
-        rows: NDArray[np.int64] = references.statistics(enumerate(outputs)).sum(axis=0)
-        return rows
+    sums = partial(sums_of, listed)
 
     def length(known: float, penalty: float) -> float:
         rows = sums(known, penalty)
@@ -267,9 +268,8 @@ def test_decodings_that_are_there_are_not_made_again(listed: ListedDecoder, tmp_
 
 def test_another_scan_is_not_mixed_in(listed: ListedDecoder, tmp_path: Path) -> None:
     scanned(tmp_path, "Known0")
-    texts = tmp_path / "source", [tmp_path / "reference"]
     with pytest.raises(ConfigError, match="--resume"):
-        scan(tmp_path / "moses.ini", "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
+        scan(tmp_path / "moses.ini", "Known0", text_of(tmp_path), tmp_path / "scan", CONFIG)
     with pytest.raises(ConfigError, match="other columns"):
         scanned(tmp_path, "Noise0", resume=True)
 
@@ -313,23 +313,21 @@ def saved_run(folder: Path, command: str = "") -> Path:
 
 
 def test_a_run_brings_its_weights(listed: ListedDecoder, tmp_path: Path) -> None:
-    texts = tmp_path / "source", [tmp_path / "reference"]
-    found = scan(saved_run(tmp_path), "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
+    found = scan(saved_run(tmp_path), "Known0", text_of(tmp_path), tmp_path / "scan", CONFIG)
     assert found.own_weight == 0.3
     assert found.points[2].plain == scanned(tmp_path, "Known0", out="other").points[2].plain
 
 
 def test_what_does_not_go_with_a_run_is_refused(listed: ListedDecoder, tmp_path: Path) -> None:
     run = saved_run(tmp_path, "serve x")
-    texts = tmp_path / "source", [tmp_path / "reference"]
     weights = tmp_path / "run" / "weights.json"
     with pytest.raises(ConfigError, match="has its weights"):
-        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG, init_weights=weights)
+        scan(run, "Known0", text_of(tmp_path), tmp_path / "scan", CONFIG, init_weights=weights)
     with pytest.raises(ConfigError, match="has its search"):
         other = replace(CONFIG, decoder=DecoderConfig(stack_size=5))
-        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", other)
+        scan(run, "Known0", text_of(tmp_path), tmp_path / "scan", other)
     with pytest.raises(ConfigError, match="CSLM0 of this run comes from the command 'serve x'"):
-        scan(run, "Known0", ParallelText(*texts), tmp_path / "scan", CONFIG)
+        scan(run, "Known0", text_of(tmp_path), tmp_path / "scan", CONFIG)
     assert not (tmp_path / "scan").exists()
 
 
@@ -393,3 +391,79 @@ def test_a_planted_column_of_a_real_table_is_found_and_its_noise_is_not(tmp_path
     assert planted.points[-1].equal.delta > 3 * planted.points[-1].equal.error
     noise = scanned(tmp_path, "TM0_1", config, "noise")
     assert max(point.equal.bleu for point in noise.points) < 60
+
+
+def decoding(against: float, length: float, matches: float = 5.0) -> Decoding:
+    """One sentence of 10 reference words."""
+    words = 10 * length
+    return Decoding(against, np.array([[matches, words, 4, words - 1, 3, 6, 2, 5, 10.0]]))
+
+
+def tried_for(
+    length_of: Callable[[float], float], slope: float, n: int, tolerance: float = 1e-6
+) -> list[Decoding]:
+    """The decodings that a search from 0 for length 1 makes."""
+    tried = [decoding(0.0, length_of(0.0))]
+    for against in islice(next_weights(tried, 1.0, slope, tolerance), n):
+        tried.append(decoding(against, length_of(against)))
+    return tried
+
+
+def test_on_a_straight_line_one_step_is_enough() -> None:
+    tried = tried_for(lambda against: 0.9 - 2 * against, -2.0, 5)
+    assert [each.against for each in tried] == [0.0, -0.05]
+
+
+def test_a_bent_line_is_followed_by_its_secants() -> None:
+    tried = tried_for(lambda against: math.exp(-0.5 - against), -1.0, 6)
+    assert tried[-1].against == pytest.approx(-0.5, abs=1e-5)
+    assert 3 < len(tried) <= 6
+
+
+def test_a_slope_by_chance_is_not_followed() -> None:
+    lengths = {0.0: 0.9, -0.1: 0.9001, -0.1999: 0.98}
+    tried = tried_for(lambda against: lengths[against], -1.0, 2)
+    assert [each.against for each in tried] == [0.0, -0.1, -0.1999]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.25, 0.5, 3.5, 4.0, 4.5])
+def test_secants_by_hand(share: float) -> None:
+    """The second slope is a share of the first, -0.25; from a quarter to four times it is followed."""
+    second = 0.5 + 0.5 * share
+    tried = tried_for(lambda against: second if against else 0.5, -0.25, 2)
+    slope = -0.25 * (share if 0.25 <= share <= 4.0 else 1.0)
+    assert tried[1].against == -2.0
+    assert tried[2].against == pytest.approx(-2.0 + (1.0 - second) / slope, abs=1e-6)
+
+
+def test_it_ends_at_the_length_and_without_a_slope() -> None:
+    assert len(tried_for(lambda against: 1.0005, -1.0, 5, tolerance=0.001)) == 1
+    assert len(tried_for(lambda against: 0.75, -1.0, 5, tolerance=0.25)) == 1
+    assert len(tried_for(lambda against: 0.9, 0.0, 5)) == 1
+    second_is_near = {0.0: 0.9, -0.1: 0.995}
+    assert len(tried_for(second_is_near.__getitem__, -1.0, 5, tolerance=0.01)) == 2
+
+
+def test_values_have_six_digits() -> None:
+    assert tried_for(lambda against: 0.9, -3.0, 1)[1].against == -0.033333
+
+
+def test_between_two_decodings_counts_change_in_proportion() -> None:
+    tried = [decoding(0.0, 0.8, 4.0), decoding(-0.4, 1.2, 9.0), decoding(-0.2, 0.9, 6.0)]
+    tried.append(decoding(-0.7, 1.5, 3.0))
+    found = at_length(tried, 1.0)
+    # a third of the way from 0.9 to 1.2
+    assert found.length == pytest.approx(1.0)
+    assert found.against == pytest.approx(-0.2 - 0.2 / 3)
+    assert found.statistics[0, 0] == pytest.approx(7.0)
+
+
+def test_what_lies_on_one_side_is_not_extended() -> None:
+    tried = [decoding(0.0, 0.8), decoding(-0.1, 0.9)]
+    assert at_length(tried, 1.0) is tried[1]
+
+
+def test_an_output_of_the_length_stays_as_it_is() -> None:
+    tried = [decoding(0.0, 0.9), decoding(-0.1, 1.0), decoding(-0.2, 1.1)]
+    assert at_length(tried, 1.0) is tried[1]
+    assert at_length(tried[1:2], 1.0) is tried[1]

@@ -45,11 +45,8 @@ def test_weights_of_an_ini_and_of_another_run(ini: Path, tmp_path: Path) -> None
 
 def test_columns_by_their_names(ini: Path) -> None:
     system = system_of_ini(ini, DecoderConfig(kind="builtin"), 0.0, None)
-    assert [system.column(name) for name in ("LM0", "LM0_0", "TM0_1")] == [
-        "LM0_0",
-        "LM0_0",
-        "TM0_1",
-    ]
+    found = [system.column(name) for name in ("LM0", "LM0_0", "TM0_1")]
+    assert found == ["LM0_0", "LM0_0", "TM0_1"]
     for name in ("TM0", "TM0_2", "RNN0"):
         with pytest.raises(ConfigError, match=f"no column {name}; there are WordPenalty0_0, LM0_0"):
             system.column(name)

@@ -56,12 +56,8 @@ def test_the_far_sentences_and_their_documents(source: Path) -> None:
 
 def test_nothing_is_known_where_nothing_is_given(source: Path) -> None:
     facts = read_sentence_facts(source)
-    assert (facts.documents, facts.near_copies, facts.far, facts.n_documents) == (
-        None,
-        None,
-        None,
-        0,
-    )
+    assert (facts.documents, facts.near_copies, facts.far) == (None, None, None)
+    assert facts.n_documents == 0
 
 
 @pytest.mark.parametrize(
@@ -82,7 +78,6 @@ def test_groups_that_do_not_fit(source: Path, groups: str, message: str) -> None
 def test_a_training_text_without_lines(source: Path) -> None:
     empty = source.with_name("empty")
     empty.write_bytes(b"")
-    with pytest.raises(
-        InputError, match=r"empty: found no lines, expected the source side of a tr"
-    ):
+    message = r"empty: found no lines, expected the source side of a tr"
+    with pytest.raises(InputError, match=message):
         read_sentence_facts(source, [source, empty])

@@ -19,9 +19,7 @@ N_RUNS = 3
 
 
 def output(
-    rng: np.random.Generator,
-    lens: NDArray[np.int32],
-    quality: float | NDArray[np.float64] = 0.75,
+    rng: np.random.Generator, lens: NDArray[np.int32], quality: float | NDArray[np.float64] = 0.75
 ) -> NDArray[np.int32]:
     """Statistics of an output that gets each n-gram right with a fixed probability: (n_sentences, 9)."""
     rows = np.empty((len(lens), 9), np.int32)

@@ -50,12 +50,7 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
     for seed in (1, 2):
         system.run(tmp_path / f"run{seed}", seed)
     runs = [tmp_path / "run1", tmp_path / "run2"]
-    table = compare(
-        {"Baseline": runs, "Same": runs},
-        system["source"],
-        [system["reference"]],
-        CompareConfig(n_samples=20),
-    )
+    table = compare({"Baseline": runs, "Same": runs}, *system.texts, CompareConfig(n_samples=20))
     text = write_comparison(table, tmp_path / "table")
     first, second = table.rows
     assert first.test_bleu == pytest.approx(100)
@@ -70,7 +65,7 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
     for suffix in ("md", "tex", "txt"):
         assert "100.00" in (tmp_path / "table" / f"table.{suffix}").read_text()
     n_calls = system.decoder.calls
-    compare({"A": runs, "B": runs}, system["source"], [system["reference"]], CompareConfig())
+    compare({"A": runs, "B": runs}, *system.texts, CompareConfig())
     assert system.decoder.calls == n_calls
 
 
@@ -108,7 +103,7 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert all(len(path.read_bytes().splitlines()) == 3 for path in outputs.values())
     n_calls = system.decoder.calls
     assert translate_runs(runs, system["source"]) == outputs
-    compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
+    compare({"A": runs}, *system.texts, CompareConfig())
     assert system.decoder.calls == n_calls
 
 
@@ -121,7 +116,7 @@ def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
     lines = ["a b c", "f g h i j", "k l m n o"]
     write_lines(worse, [line.encode() for line in lines])
     named = {"A": [worse], "B": [tmp_path / "run"]}
-    texts = (system["source"], [system["reference"]], CompareConfig(n_samples=20))
+    texts = (*system.texts, CompareConfig(n_samples=20))
     table = compare(named, *texts, metrics=[MetricChoice("word-accuracy")])
     references = system["reference"].read_text().splitlines()
     by_chrf = CHRF().corpus_score(lines, [references]).score
@@ -147,19 +142,15 @@ def test_files_of_translations_are_compared_like_the_runs_they_come_from(
     files = list(translate_runs(runs, system["source"]).values())
     worse = tmp_path / "worse.out"
     worse.write_text("a b c\nf g h i j\nk l m n o\n")
-    texts = (system["source"], [system["reference"]], CompareConfig(n_samples=20))
+    texts = (*system.texts, CompareConfig(n_samples=20))
     of_runs = compare({"A": [worse], "B": runs}, *texts)
     of_files = compare({"A": [worse], "B": files}, *texts)
     first, second = of_files.rows
     assert asdict(second.against_baseline or first) == asdict(
         of_runs.rows[1].against_baseline or first
     )
-    assert (second.dev_bleu, second.dev_sd, second.weights, second.same_models) == (
-        None,
-        None,
-        {},
-        True,
-    )
+    of_no_run = second.dev_bleu, second.dev_sd, second.weights, second.same_models
+    assert of_no_run == (None, None, {}, True)
     assert (second.chrf, second.n_runs) == (of_runs.rows[1].chrf, 2)
     text = write_comparison(of_files, tmp_path / "table")
     assert read_comparison(tmp_path / "table" / "table.json") == of_files
@@ -178,7 +169,7 @@ def test_files_of_translations_that_do_not_fit_are_refused(
     system.run(tmp_path / "run1")
     short = tmp_path / "short.out"
     short.write_text("a b c d e\n")
-    texts = (system["source"], [system["reference"]], CompareConfig())
+    texts = (*system.texts, CompareConfig())
     with pytest.raises(InputError, match=r"short.out: found 1 lines, expected 3, as the reference"):
         compare({"A": [short]}, *texts)
     with pytest.raises(ConfigError, match="A has runs and files of translations; make two systems"):
@@ -221,12 +212,7 @@ def test_a_reference_of_another_length_stops_before_anything_is_decoded(
 
 def test_one_run_has_no_deviation(system: FixedSystem, tmp_path: Path) -> None:
     system.run(tmp_path / "run")
-    table = compare(
-        {"Only": [tmp_path / "run"]},
-        system["source"],
-        [system["reference"]],
-        CompareConfig(n_samples=9),
-    )
+    table = compare({"Only": [tmp_path / "run"]}, *system.texts, CompareConfig(n_samples=9))
     assert table.rows[0].test_sd is None
     assert " * " in write_comparison(table, tmp_path / "table")
 
@@ -237,7 +223,7 @@ def test_systems_may_have_different_numbers_of_runs(system: FixedSystem, tmp_pat
         system.run(path, seed)
     config = CompareConfig(n_samples=9)
     systems = {"A": paths[:2], "B": paths}
-    rows = compare(systems, system["source"], [system["reference"]], config).rows
+    rows = compare(systems, *system.texts, config).rows
     assert [row.n_runs for row in rows] == [2, 3]
     assert rows[1].against_baseline is not None
     assert rows[1].against_baseline.p_value == 1.0
@@ -251,9 +237,9 @@ def test_runs_of_one_system_have_the_same_features(system: FixedSystem, tmp_path
     content["weights"]["CSLM0"] = [0.1]
     (runs[0] / "weights.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
-        compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
+        compare({"A": runs}, *system.texts, CompareConfig())
     with pytest.raises(ConfigError, match="A has a run twice"):
-        compare({"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareConfig())
+        compare({"A": [runs[0], runs[0]]}, *system.texts, CompareConfig())
 
 
 @pytest.mark.parametrize("changed", ["moses.ini", "lm"])
@@ -266,14 +252,14 @@ def test_a_run_whose_files_changed_since_is_refused(
     systems = {"Only": [tmp_path / "run"]}
     key = "ini" if changed == "moses.ini" else "LM0/lm"
     with pytest.raises(ConfigError, match=rf"run: {key} changed since .*moses\.ini; tune again"):
-        compare(systems, system["source"], [system["reference"]], CompareConfig())
+        compare(systems, *system.texts, CompareConfig())
 
 
 def test_a_table_of_the_names_that_formats_reserve(system: FixedSystem, tmp_path: Path) -> None:
     system.run(tmp_path / "run")
     config = CompareConfig(n_samples=9)
     systems = {"50%_a|b": [tmp_path / "run"]}
-    table = compare(systems, system["source"], [system["reference"]], config)
+    table = compare(systems, *system.texts, config)
     write_comparison(table, tmp_path / "table")
     assert r"50\%\_a\textbar{}b &" in (tmp_path / "table" / "table.tex").read_text()
     markdown = (tmp_path / "table" / "table.md").read_text()
@@ -574,14 +560,9 @@ def test_words_by_frequency_are_counted_where_the_training_text_is_known(
     table = read_comparison(out / "table.json")
     words = {each.label: each for each in table.rows[0].words}
     # 100 sentences of 5 words; n % 7 is 0 or 1 in 15 + 15 of them, n % 5 is 0 in 20.
-    assert {label: each.n_reference_words for label, each in words.items()} == {
-        "0": 450,
-        "1-4": 0,
-        "5-9": 0,
-        "10-99": 0,
-        "100-999": 30,
-        "1000+": 20,
-    }
+    counts = {label: each.n_reference_words for label, each in words.items()}
+    expected = {"0": 450, "1-4": 0, "5-9": 0, "10-99": 0, "100-999": 30, "1000+": 20}
+    assert counts == expected
     assert words["1000+"].f1 == 100.0
     assert table.made is not None
     assert "train.fr" in table.made.inputs
@@ -680,12 +661,8 @@ def test_the_command_takes_training_texts_and_groups(
     command = ["compare", *(f"{q}={make_run(tmp_path / f'run{q}', q)}" for q in (40, 60))]
     command += ["--source", str(texts[0]), "--reference", str(texts[1])]
     command += ["--out", str(tmp_path / "out"), "--groups", str(tmp_path / "groups")]
-    command += [
-        "--train-source",
-        str(tmp_path / "train1"),
-        "--train-source",
-        str(tmp_path / "train2"),
-    ]
+    for name in ("train1", "train2"):
+        command += ["--train-source", str(tmp_path / name)]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     table = read_comparison(tmp_path / "out" / "table.json")

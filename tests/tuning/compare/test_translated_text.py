@@ -1,15 +1,19 @@
-"""Sentences with their scores, against sacreBLEU and by hand."""
+"""Sentences with their scores, against sacreBLEU and by hand, and their changed words."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.errors import InputError
-from tuning.compare.translated_text import read_translated_text
+from tuning.compare.translated_text import Span, changed_words, read_translated_text
 from tuning.metrics.bleu import bleu
 
 SOURCE = "the small house\nit is so\n\n"
@@ -62,3 +66,35 @@ def test_a_file_of_another_length_is_named(files: dict[str, Path]) -> None:
     files["second"].write_text("one\n")
     with pytest.raises(InputError, match=r"second: found 1 lines, expected 3"):
         read_translated_text(files["source"], [files["reference"]], {"A": files["second"]})
+
+
+TEXTS = st.lists(st.sampled_from("abcd"), max_size=12)
+
+
+def unmarked(words: list[str], runs: list[Span]) -> list[str]:
+    marked = {place for first, last in runs for place in range(first, last)}
+    return [word for place, word in enumerate(words) if place not in marked]
+
+
+def test_by_hand() -> None:
+    old, new = ["the", "small", "red", "house"], ["the", "big", "house", "here"]
+    assert changed_words(old, new) == ([(1, 3)], [(1, 2), (3, 4)])
+    assert changed_words(old, old) == ([], [])
+    assert changed_words([], new) == ([], [(0, 4)])
+
+
+@given(TEXTS, TEXTS)
+def test_what_is_not_marked_is_common(old: list[str], new: list[str]) -> None:
+    gone, added = changed_words(old, new)
+    assert unmarked(old, gone) == unmarked(new, added)
+    for runs in (gone, added):
+        assert all(first < last for first, last in runs)
+        assert all(
+            last < first for (_, last), (first, _) in itertools.pairwise(runs)
+        )  # neighbours are one run
+
+
+def test_a_line_of_one_word_many_times_takes_no_minutes() -> None:
+    start = time.monotonic()
+    changed_words(["a"] * 5000, ["a"] * 4999 + ["b"])
+    assert time.monotonic() - start < 5

@@ -21,21 +21,18 @@ from tuning.metrics.by_name import MetricName
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
+REVERSED = [" ".join(reversed(text.split())) for text in REFERENCES]
 # The first hypothesis is wrong; LM0 is higher for the right one, which comes second.
 LIST = [
     {
         "hypotheses": [
-            {"text": " ".join(reversed(text.split())), "features": {"LM0": -2.0, "TM0": -1.0}},
+            {"text": wrong, "features": {"LM0": -2.0, "TM0": -1.0}},
             {"text": text, "features": {"LM0": -1.0, "TM0": -1.5}},
         ]
     }
-    for text in REFERENCES
+    for wrong, text in zip(REVERSED, REFERENCES, strict=True)
 ]
-FIRST_CHRF = (
-    CHRF()
-    .corpus_score([" ".join(reversed(text.split())) for text in REFERENCES], [REFERENCES])
-    .score
-)
+FIRST_CHRF = CHRF().corpus_score(REVERSED, [REFERENCES]).score
 MERT = RerankConfig(
     optimizer="mert",
     n_runs=2,
@@ -75,11 +72,8 @@ def test_the_weights_choose_the_right_hypotheses(
 ) -> None:
     out = tmp_path / "out"
     found = rerank_lists(text, text, out, MERT, [NBestFeature.parse(feature)], seed=5)
-    assert {name: [run.seed for run in runs] for name, runs in found.systems.items()} == {
-        "first": [5],
-        "reranked": [5, 6],
-        "+A0": [5, 6],
-    }
+    seeds = {name: [run.seed for run in runs] for name, runs in found.systems.items()}
+    assert seeds == {"first": [5], "reranked": [5, 6], "+A0": [5, 6]}
     assert [round(run.dev_score, 6) for run in found.systems["first"]] == [0.0]
     for name in ("reranked", "+A0"):
         for run in found.systems[name]:
@@ -88,7 +82,7 @@ def test_the_weights_choose_the_right_hypotheses(
             assert list(run.weights) == ["LM0", "TM0", "WordPenalty0", "A0"]
     assert {run.weights["A0"][0] for run in found.systems["reranked"]} == {0.0}
     first = (out / found.systems["first"][0].test).read_text().splitlines()
-    assert first == [" ".join(reversed(each.split())) for each in REFERENCES]
+    assert first == REVERSED
     assert json.loads((out / "weights.json").read_text())["optimizer"] == "mert"
 
 
@@ -195,9 +189,8 @@ def test_a_test_list_with_other_features_is_refused(text: ListedText, tmp_path: 
     other = tmp_path / "other.jsonl"
     other.write_text(text.nbest.read_text().replace("TM0", "LP0"))
     test = ListedText(other, text.source)
-    with pytest.raises(
-        InputError, match="found the features LM0, LP0, WordPenalty0, expected LM0, T"
-    ):
+    message = "found the features LM0, LP0, WordPenalty0, expected LM0, T"
+    with pytest.raises(InputError, match=message):
         rerank_lists(text, test, tmp_path / "out", MERT)
     assert not (tmp_path / "out").exists()
 
@@ -231,18 +224,12 @@ def test_the_command_compares_what_was_chosen(
     assert code == 0, printed
     table = json.loads((tmp_path / "out" / "table.json").read_text())
     rows = {row["system"]: row for row in table["rows"]}
-    assert {name: (row["n_runs"], row["dev_bleu"]) for name, row in rows.items()} == {
-        "first": (1, None),
-        "reranked": (2, None),
-        "+A0": (2, None),
-    }
+    runs = {name: (row["n_runs"], row["dev_bleu"]) for name, row in rows.items()}
+    assert runs == {"first": (1, None), "reranked": (2, None), "+A0": (2, None)}
     assert rows["+A0"]["test_bleu"] == pytest.approx(100)
     assert (table["control"], rows["first"]["test_bleu"]) == ("reranked", 0.0)
-    assert {name: row.get("tuned_for") for name, row in rows.items()} == {
-        "first": None,
-        "reranked": "chrf",
-        "+A0": "chrf",
-    }
+    tuned_for = {name: row.get("tuned_for") for name, row in rows.items()}
+    assert tuned_for == {"first": None, "reranked": "chrf", "+A0": "chrf"}
     assert "+A0: tuned for chrf, not for BLEU." in printed
     by_metric = {name: row["metrics"]["chrf"] for name, row in rows.items()}
     assert (by_metric["first"], by_metric["+A0"]) == (pytest.approx(FIRST_CHRF), 100)

@@ -20,7 +20,6 @@ from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.cli import main
 from tuning.compare.scanned_system import system_of_run
 from tuning.compare.translations import translate_runs
-from tuning.loop.fingerprints import ParallelText
 from tuning.loop.list_features import NBestFeature
 from tuning.loop.rerank import rerank_run
 from tuning.loop.run_directory import TuningRun, load_run
@@ -84,11 +83,8 @@ def reranked(
     config: RerankConfig | None = None,
     resume: bool = False,
 ) -> TuningRun:
-    texts = system["source"], [system["reference"]]
     chosen = config or MERT
-    return rerank_run(
-        base, ParallelText(*texts), out, chosen, resume=resume, nbest_features=features
-    )
+    return rerank_run(base, system.text, out, chosen, resume=resume, nbest_features=features)
 
 
 def test_the_search_stays_and_the_lists_are_reranked_by_the_new_feature(
@@ -111,10 +107,7 @@ def test_the_search_stays_and_the_lists_are_reranked_by_the_new_feature(
 
 
 def test_without_a_feature_the_own_ones_are_weighed_anew(
-    system: FixedSystem,
-    base: Path,
-    searched: list[Mapping[str, Sequence[float]]],
-    tmp_path: Path,
+    system: FixedSystem, base: Path, searched: list[Mapping[str, Sequence[float]]], tmp_path: Path
 ) -> None:
     run = reranked(system, base, tmp_path / "run")
     assert run.weights["Distortion0"][0] > run.weights["LM0"][0]
@@ -144,24 +137,19 @@ def test_a_finished_reranking_is_not_decoded_again(
 def test_a_reranking_says_what_it_did(
     system: FixedSystem, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
-    run = rerank_run(base, ParallelText(*texts), out, MERT)
+    out = tmp_path / "new" / "run"
+    run = rerank_run(base, system.text, out, MERT)
     assert run.seed == 1
     told = capsys.readouterr().err
     before, after = (f"dev BLEU {iteration.bleu:.2f}" for iteration in run.iterations)
     assert f"iteration 1: {before}, 100.00 on the pool" in told
     assert f"reranked: {after}" in told
     made = {path.name for path in out.glob("iter*")}
-    assert made == {
-        "iter01.nbest.gz",
-        "iter01.out",
-        "iter01.decoded.json",
-        "iter01.optimised.json",
-        "iter02.out",
-    }
+    first = {f"iter01.{kind}" for kind in ("nbest.gz", "out", "decoded.json", "optimised.json")}
+    assert made == first | {"iter02.out"}
     with pytest.raises(ConfigError, match="continue it with --resume"):
-        rerank_run(base, ParallelText(*texts), out, MERT)
-    assert rerank_run(base, ParallelText(*texts), tmp_path / "other", MERT, seed=4).seed == 4
+        rerank_run(base, system.text, out, MERT)
+    assert rerank_run(base, system.text, tmp_path / "other", MERT, seed=4).seed == 4
 
 
 def test_what_the_run_left_out_stays_out(system: FixedSystem, tmp_path: Path) -> None:
@@ -194,11 +182,8 @@ def test_a_stand_in_of_the_run_keeps_its_part_in_the_search(
 ) -> None:
     command = "sh -c 'zcat {nbest} | sed \"s/LM0=/A0= 0 LM0=/\" | gzip > {out}'"
     features = [NBestFeature("A0", command, initial_weight=0.25, stand_in="LM0")]
-    texts = system["source"], [system["reference"]]
     config = replace(CONFIG, max_iterations=1)
-    tune(
-        TunedSystem(system["moses.ini"], features), ParallelText(*texts), tmp_path / "base", config
-    )
+    tune(TunedSystem(system["moses.ini"], features), system.text, tmp_path / "base", config)
     trusted = replace(MERT, run_commands=True)
     run = reranked(system, tmp_path / "base", tmp_path / "run", config=trusted)
     assert searched[1]["LM0"] == pytest.approx([0.75])
@@ -261,9 +246,8 @@ def test_a_reranking_is_neither_reranked_nor_scanned(
 
 
 def test_commands_of_the_run_are_not_run_unasked(system: FixedSystem, tmp_path: Path) -> None:
-    texts = system["source"], [system["reference"]]
     config = replace(CONFIG, decoder=DecoderConfig(neural_lm="NN0=touch ran"))
-    tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), tmp_path / "base", config)
+    tune(TunedSystem(system["moses.ini"]), system.text, tmp_path / "base", config)
     with pytest.raises(ConfigError, match=r"the feature NN0 of this run.*--run-commands"):
         reranked(system, tmp_path / "base", tmp_path / "run")
 

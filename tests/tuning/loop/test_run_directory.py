@@ -96,12 +96,7 @@ def run_of(
 
 @pytest.mark.parametrize(
     ("weights", "decoded", "kept", "left_start"),
-    [
-        (A, [A, B, A], 1, False),
-        (B, [A, B, B], 2, True),
-        (C, [A, B], 0, True),
-        (C, [], 0, False),
-    ],
+    [(A, [A, B, A], 1, False), (B, [A, B, B], 2, True), (C, [A, B], 0, True), (C, [], 0, False)],
 )
 def test_which_iteration_was_kept(
     weights: Weights, decoded: list[Weights], kept: int, left_start: bool

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.decoding import decoder
+from moses_bridge.decoding import interface
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import sparse_weights
 from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
-from tuning.loop.fingerprints import ParallelText
 from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import load_run
 from tuning.loop.settings import TuningConfig
@@ -51,12 +50,7 @@ def test_a_run_may_be_tuned_for_another_metric(
     metric: MetricName, system: FixedSystem, tmp_path: Path
 ) -> None:
     config = replace(CONFIG, metric=metric)
-    found = tune(
-        TunedSystem(system["moses.ini"]),
-        ParallelText(system["source"], [system["reference"]]),
-        tmp_path / "run",
-        config,
-    )
+    found = tune(TunedSystem(system["moses.ini"]), system.text, tmp_path / "run", config)
     assert found.dev_bleu == pytest.approx(100)
     assert load_run(tmp_path / "run") == found
     best = found.iterations[found.kept - 1]
@@ -102,13 +96,13 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
-    texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
-    run = tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
+    out = tmp_path / "new" / "run"
+    run = tune(TunedSystem(system["moses.ini"]), system.text, out, system.config)
     assert run.seed == 1
     outputs = [f"iter{number:02}.out" for number in range(1, len(run.iterations) + 1)]
     assert sorted(path.name for path in out.glob("*.out")) == outputs
     with pytest.raises(ConfigError, match="--resume"):
-        tune(TunedSystem(system["moses.ini"]), ParallelText(*texts), out, system.config)
+        tune(TunedSystem(system["moses.ini"]), system.text, out, system.config)
 
 
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
@@ -120,12 +114,8 @@ def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) 
 
 def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Path) -> None:
     first = system.run(tmp_path / "first")
-    again = tune(
-        TunedSystem(system["moses.ini"], init_weights=tmp_path / "first" / "weights.json"),
-        ParallelText(system["source"], [system["reference"]]),
-        tmp_path / "second",
-        system.config,
-    )
+    started = TunedSystem(system["moses.ini"], init_weights=tmp_path / "first" / "weights.json")
+    again = tune(started, system.text, tmp_path / "second", system.config)
     assert again.iterations[0].weights == first.weights
     assert again.iterations[0].bleu == pytest.approx(100)
 
@@ -133,13 +123,8 @@ def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Pat
 def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: Path) -> None:
     def tuned(names: Sequence[str]) -> None:
         features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
-        texts = (system["source"], [system["reference"]])
-        tune(
-            TunedSystem(system["moses.ini"], features),
-            ParallelText(*texts),
-            tmp_path / "run",
-            system.config,
-        )
+        tuned_system = TunedSystem(system["moses.ini"], features)
+        tune(tuned_system, system.text, tmp_path / "run", system.config)
 
     with pytest.raises(ConfigError, match=r"moses\.ini has a feature LM0; use another name"):
         tuned(["LM0"])
@@ -158,14 +143,7 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
 ) -> None:
     def tuned(command: str) -> loop.TuningRun:
         config = replace(system.config, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
-        texts = (system["source"], [system["reference"]])
-        return tune(
-            TunedSystem(system["moses.ini"]),
-            ParallelText(*texts),
-            tmp_path / "run",
-            config,
-            resume=True,
-        )
+        return system.run(tmp_path / "run", resume=True, config=config)
 
     result = tuned("serve one")
     assert result.iterations[0].weights["CSLM0"] == [0.0]
@@ -185,11 +163,8 @@ def test_several_neural_models_start_where_they_are_told(
         neural_lm = tuple(f"{name}=serve {name.lower()}" for name in names)
         decoder = DecoderConfig(neural_lm=neural_lm)
         config = replace(system.config, decoder=decoder, neural_weight=weight)
-        texts = (system["source"], [system["reference"]])
         out = tmp_path / "-".join(names)
-        run = tune(
-            TunedSystem(system["moses.ini"], init_weights=init), ParallelText(*texts), out, config
-        )
+        run = tune(TunedSystem(system["moses.ini"], init_weights=init), system.text, out, config)
         assert run.commands() == {name: f"serve {name.lower()}" for name in names}
         assert load_run(out).commands() == run.commands()
         return run.iterations[0].weights
@@ -588,20 +563,14 @@ def test_a_retrained_model_behind_a_command_is_another_run(
     feature = NBestFeature("A0", f"sh {script} {{nbest}} {{out}} --model={model}")
 
     def tuned() -> loop.TuningRun:
-        texts = (system["source"], [system["reference"]])
         features = [feature]
-        return tune(
-            TunedSystem(system["moses.ini"], features),
-            ParallelText(*texts),
-            tmp_path / "run",
-            system.config,
-            resume=True,
-        )
+        tuned_system = TunedSystem(system["moses.ini"], features)
+        return tune(tuned_system, system.text, tmp_path / "run", system.config, resume=True)
 
     result = tuned()
     assert {f"A0/{model / 'weights'}", f"A0/{script}"} <= set(result.hashes)
     config = CompareConfig(n_samples=9, run_commands=True)
-    systems, texts = {"A": [tmp_path / "run"]}, (system["source"], [system["reference"]])
+    systems, texts = {"A": [tmp_path / "run"]}, system.texts
     assert compare(systems, *texts, config).rows[0].test_bleu == pytest.approx(100)
     (model / "weights").write_bytes(b"2")
     with pytest.raises(ConfigError, match="other files"):
@@ -613,9 +582,9 @@ def test_a_retrained_model_behind_a_command_is_another_run(
 def test_the_decoder_that_was_chosen_belongs_to_the_run(
     system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoder, "find_program", lambda _: None)
+    monkeypatch.setattr(interface, "find_program", lambda _: None)
     assert system.run(tmp_path / "run").decoder["kind"] == "builtin"
-    monkeypatch.setattr(decoder, "find_program", lambda _: Path("/usr/bin/moses"))
+    monkeypatch.setattr(interface, "find_program", lambda _: Path("/usr/bin/moses"))
     with pytest.raises(ConfigError, match="other config"):
         system.run(tmp_path / "run", resume=True)
     assert DecoderConfig(neural_lm="A0=x").chosen_kind == "builtin"

@@ -22,8 +22,14 @@ from tuning.metrics.bleu import BLEU, References
 from tuning.metrics.by_name import MetricChoice
 from tuning.metrics.chrf import CHRF, ChrfReferences
 from tuning.metrics.column_metric import COLUMN, ColumnReferences
-from tuning.metrics.edit_rates import CER, WORD_ACCURACY, CerReferences, WordAccuracyReferences
-from tuning.metrics.ter import TER, TerReferences
+from tuning.metrics.edit_rates import (
+    CER,
+    TER,
+    WORD_ACCURACY,
+    CerReferences,
+    TerReferences,
+    WordAccuracyReferences,
+)
 
 N_REAL = 3000  # sacreBLEU takes 6 ms a sentence for TER
 WORDS = ["a", "ab", "abc", "é", "日本", ".", "&apos;", "A", "longer-word", "b"]

@@ -9,17 +9,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from tests.tuning.optimisers.pools import RIGHT, WRONG
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.nbest_pool import make_pool
 
-RIGHT, WRONG = [6, 6, 5, 5, 4, 4, 3, 3, 6], [3, 6, 1, 5, 1, 4, 1, 3, 6]
-LABELS: dict[OptimizerName, str] = {
-    "mert": "MERT",
-    "kbmira": "batch MIRA",
-    "pro": "PRO",
-    "xbleu": "xBLEU",
-}
+LABELS = {"mert": "MERT", "kbmira": "batch MIRA", "pro": "PRO", "xbleu": "xBLEU"}
 
 
 @pytest.mark.parametrize("name", OPTIMIZER_NAMES)

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from tests.tuning.optimisers.pools import random_pool
 from tuning.metrics.bleu import bleu
-from tuning.optimisers.envelope import (
-    Direction,
-    best_step,
-    envelope,
-    hull_candidates,
-)
+from tuning.optimisers.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.optimisers.nbest_pool import NBestPool, make_pool, weighted_scores
 
 Numbers = NDArray[np.float64]
@@ -35,21 +31,6 @@ def ends_of(slopes: Numbers) -> tuple[int, int, int, int]:
     """The first line and the number of lines; the first with the least slope, the last with the greatest."""
     n = len(slopes)
     return 0, n, int(np.argmin(slopes)), n - 1 - int(np.argmax(slopes[::-1]))
-
-
-def random_pool(seed: int, n_sentences: int = 5, n_features: int = 3) -> NBestPool:
-    """Few distinct values, so ties, equal slopes, single hypotheses and constant columns occur."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 7, n_sentences)
-    n = int(sizes.sum())
-    features = rng.integers(-3, 4, (n, n_features)).astype(float)
-    totals = np.maximum(rng.integers(6, 10, (n, 1)) - np.arange(4), 1)
-    matches = rng.integers(1, totals + 1)
-    statistics = np.empty((n, 9), np.int32)
-    statistics[:, 0:-1:2], statistics[:, 1:-1:2] = matches, totals
-    statistics[:, -1] = rng.integers(6, 10, n)
-    names = tuple(f"F{i}_0" for i in range(n_features))
-    return make_pool(names, np.repeat(np.arange(n_sentences) * 2, sizes), features, statistics)
 
 
 def brute_force(pool: NBestPool, weights: Numbers, vector: Numbers) -> float:
@@ -87,10 +68,7 @@ def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)),
-    st.data(),
-)
+@given(arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)), st.data())
 def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
     heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
     scores = np.array(data.draw(heights))
@@ -135,9 +113,7 @@ RIGHT, WRONG, POOR = (
 
 
 def step_between(
-    lines: list[tuple[float, float, list[int]]],
-    lowest: float = -np.inf,
-    highest: float = np.inf,
+    lines: list[tuple[float, float, list[int]]], lowest: float = -np.inf, highest: float = np.inf
 ) -> tuple[float, float]:
     """The step from 0 for one sentence, whose hypotheses are lines of a slope and a height."""
     slopes, heights, statistics = zip(*lines, strict=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from tests.tuning.optimisers.pools import random_pool
 from tuning.metrics.bleu import bleu, log_sentence_bleu
 from tuning.optimisers import mert
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
@@ -31,21 +32,6 @@ if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
 
 Numbers = NDArray[np.float64]
-
-
-def random_pool(seed: int, n_sentences: int = 5, n_features: int = 3) -> NBestPool:
-    """Few distinct values, so ties, equal slopes, single hypotheses and constant columns occur."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 7, n_sentences)
-    n = int(sizes.sum())
-    features = rng.integers(-3, 4, (n, n_features)).astype(float)
-    totals = np.maximum(rng.integers(6, 10, (n, 1)) - np.arange(4), 1)
-    matches = rng.integers(1, totals + 1)
-    statistics = np.empty((n, 9), np.int32)
-    statistics[:, 0:-1:2], statistics[:, 1:-1:2] = matches, totals
-    statistics[:, -1] = rng.integers(6, 10, n)
-    names = tuple(f"F{i}_0" for i in range(n_features))
-    return make_pool(names, np.repeat(np.arange(n_sentences) * 2, sizes), features, statistics)
 
 
 def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIteration) -> None:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from tuning.metrics.bleu import BLEU, References
 from tuning.metrics.chrf import ChrfReferences
 from tuning.metrics.column_metric import COLUMN
-from tuning.metrics.edit_rates import CerReferences, WordAccuracyReferences
+from tuning.metrics.edit_rates import CerReferences, TerReferences, WordAccuracyReferences
 from tuning.metrics.metric import Metric, MetricReferences
-from tuning.metrics.ter import TerReferences
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step

@@ -9,26 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from tests.tuning.optimisers.pools import RIGHT, WRONG, pool_of_choices
 from tuning.metrics.bleu import bleu
 from tuning.optimisers import pro
 from tuning.optimisers.contract import Bounds, OptimizerConfig
 from tuning.optimisers.nbest_pool import NBestPool, make_pool
 from tuning.optimisers.pro import _best_between, _draw_pairs, _interpolate, _regress, optimize_pro
-
-RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
-WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
-
-
-def pool_of_choices(n_sentences: int) -> NBestPool:
-    """In each sentence a right hypothesis with a high A and a wrong one with a high B; C is constant."""
-    rng = np.random.default_rng(1)
-    features = np.empty((2 * n_sentences, 3))
-    features[0::2] = rng.normal((1.0, -1.0, 0), 0.5, (n_sentences, 3))
-    features[1::2] = rng.normal((-1.0, 1.0, 0), 0.5, (n_sentences, 3))
-    features[:, 2] = 2.0
-    statistics = np.tile(np.array([RIGHT, WRONG], np.int32), (n_sentences, 1))
-    ids = np.repeat(np.arange(n_sentences), 2)
-    return make_pool(("A_0", "B_0", "C_0"), ids, features, statistics)
 
 
 def test_sweeps_towards_learned_weights_never_lose_bleu() -> None:

@@ -1,7 +1,8 @@
-"""The table and the picture of a scan whose numbers are given."""
+"""The table and the picture of a scan with given numbers, and the scores of one file in each form."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
+from tuning.compare.output_scores import OutputScores
 from tuning.compare.scan import Measures, Scan, ScanPoint
 from tuning.report.pictures import plot_scan
 from tuning.report.tables import scan_notes, scan_rows
-from tuning.report.write import write_scan
+from tuning.report.write import format_scores, write_scan
 
 NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
 PLAIN = Measures(-0.12, 39.94, 40.78, 0.98, 0.042, 0.19)
@@ -65,3 +67,31 @@ def test_all_forms_are_written(tmp_path: Path) -> None:
 def test_a_picture_has_one_of_two_suffixes(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"a\.pdf: expected a name that ends in \.png or \.svg"):
         plot_scan(EXAMPLE, tmp_path / "a.pdf")
+
+
+SCORES = OutputScores(
+    bleu=31.416,
+    bootstrap_sd=1.25,
+    precisions=[60.0, 40.0, 30.0, 20.0],
+    length_ratio=0.987,
+    output_words=987,
+    reference_words=1000,
+    detokenised_bleu=30.5,
+    chrf=55.5,
+    ter=49.99,
+    signatures=["BLEU|detokenised|nrefs:1", "chrF|x", "TER|x"],
+)
+
+
+def test_json_has_all_digits() -> None:
+    assert json.loads(format_scores(SCORES, "json")) == dataclasses.asdict(SCORES)
+
+
+def test_tables_have_two() -> None:
+    markdown = format_scores(SCORES, "markdown").split("\n")
+    assert markdown[1] == "| --- | --- | --- | --- | --- | --- | --- |"
+    assert markdown[2].startswith("| 31.42 | 1.25 | 0.987 | 60.0/40.0/30.0/20.0 | ")
+    assert "49.99\n" in format_scores(SCORES, "text")
+    latex = format_scores(SCORES, "latex")
+    assert latex.startswith("% BLEU|detokenised|nrefs:1")
+    assert r"\begin{tabular}{lrrrrrr}" in latex

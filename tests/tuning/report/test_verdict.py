@@ -1,38 +1,23 @@
-"""Sentences of tables made by hand."""
+"""Sentences of tables made by hand, and people's agreement with a metric, against its authors' tool."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
-from tuning.report.verdict import verdict
+from tuning.report.verdict import human_agreement, verdict
 from tuning.report.write import write_comparison
 
 
 def a_row(
     system: str, bleu: float, contrast: Contrast | None = None, n_networks: int = 1
 ) -> ResultRow:
-    return ResultRow(
-        system=system,
-        dev_bleu=30.0,
-        dev_sd=0.1,
-        test_bleu=bleu,
-        test_sd=0.1,
-        against_baseline=contrast,
-        against_control=None,
-        n_runs=3,
-        n_networks=n_networks,
-        network_sd=None,
-        length_ratio=1.0,
-        precisions=[60.0, 40.0, 30.0, 20.0],
-        bootstrap_sd=0.4,
-        detokenised_bleu=bleu + 1,
-        chrf=bleu + 20,
-        ter=50.0,
-        weights={},
-        runs=[],
-    )
+    numbers = (30.0, 0.1, bleu, 0.1)
+    scores = (1.0, [60.0, 40.0, 30.0, 20.0], 0.4, bleu + 1, bleu + 20, 50.0)
+    return ResultRow(system, *numbers, contrast, None, 3, n_networks, None, *scores, {}, [])
 
 
 def contrast(delta: float, p: float, least: float = 0.5, covers_runs: bool = True) -> Contrast:
@@ -155,3 +140,19 @@ def test_it_is_on_top_of_each_form(tmp_path: Path) -> None:
     assert markdown[4] == ""
     assert markdown[5].startswith("| system |")
     assert (tmp_path / "table.tex").read_text().startswith("% The highest test BLEU is 31.00, of")
+
+
+def test_the_values_that_the_authors_state() -> None:
+    """README of MT-Thresholds: 63.989% for 1.00 BLEU, and 0.710 chrF for the same."""
+    assert human_agreement(1.0, "BLEU") == pytest.approx(63.989, abs=5e-4)
+    assert human_agreement(0.710, "chrF") == pytest.approx(63.989, abs=0.02)
+
+
+def test_the_fit_ends_below_certainty() -> None:
+    assert human_agreement(100.0, "BLEU") == pytest.approx(88.333, abs=5e-4)
+    assert human_agreement(0.0, "chrF") == pytest.approx(46.5)
+
+
+def test_a_negative_lead_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"a lead of -0\.5: expected 0 or more"):
+        human_agreement(-0.5, "BLEU")

@@ -12,32 +12,16 @@ Row = Mapping[str, object]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is read from there
 # Distinguishable with the common colour blindnesses, each with a contrast of 3:1 or more on white.
 COLOURS = (
-    "#1f5f8b",
-    "#c2502f",
-    "#3a7d44",
-    "#8a4f9e",
-    "#9a6b00",
-    "#138086",
-    "#7a4b2a",
-    "#c23b72",
-    "#3f51b5",
-    "#6b8e23",
-    "#a0522d",
-    "#00695c",
-    "#ad1457",
-)
-SEQUENTIAL = (
-    "#9ecae1",
-    "#6baed6",
-    "#3182bd",
-    "#08519c",
-    "#08306b",
-)  # light to dark: rare to frequent
+    "#1f5f8b", "#c2502f", "#3a7d44", "#8a4f9e", "#9a6b00", "#138086", "#7a4b2a",
+    "#c23b72", "#3f51b5", "#6b8e23", "#a0522d", "#00695c", "#ad1457",
+)  # fmt: skip
+# Light to dark: rare to frequent.
+SEQUENTIAL = ("#9ecae1", "#6baed6", "#3182bd", "#08519c", "#08306b")
 INK, MUTED, GRID = "#1d2430", "#5b6472", "#e4e7ec"
 FADED = "#c3c9d1"
 FEW_SYSTEMS = 5  # so many lines in one chart can be told apart
 LEGEND_LABEL_PIXELS = 200
-LABEL_PIXELS = 210  # of a system beside its row
+LABEL_PIXELS = 210  # of a system next to its row
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 CONFIG: Spec = {
     "font": FONT,
@@ -73,7 +57,6 @@ class Chart:
 
     Attributes:
         name: name of its place in the page, letters and dashes.
-        title: a line above it.
         note: how to read it.
         spec: Vega-Lite, with its data.
         renderer: svg can be read out and prints sharp; canvas is quick with thousands of points.
@@ -106,14 +89,9 @@ def base_spec(rows: Sequence[Row], description: str, height: int) -> Spec:
 def number_axis(
     field: str, title: str, *, grid: bool = True, zero: bool = False, whole: int = 0
 ) -> Spec:
-    """A numeric position.
+    """A numeric position on a titled axis; `grid` draws lines through the chart, `zero` includes 0.
 
-    Args:
-        field: field with the position.
-        title: title of the axis.
-        grid: whether lines go through the chart.
-        zero: whether 0 is on the axis.
-        whole: the last one of whole numbers from 1; 0 for numbers of any kind.
+    For whole numbers from 1, `whole` is the last one; 0 for numbers of any kind.
     """
     axis: Spec = {"grid": grid, "tickCount": 6, "labelOverlap": "greedy"}
     if whole:

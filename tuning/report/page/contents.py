@@ -15,7 +15,7 @@ from tuning.compare.translated_text import TranslatedText, read_translated_text
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import Chart, Palette
-from tuning.report.page.learning_curve import learning_charts, networks_behind, read_learning_curve
+from tuning.report.page.learning_curve import learning_charts, networks_of_runs, read_learning_curve
 from tuning.report.page.map_chart import map_chart, read_point_map
 from tuning.report.page.scored_pairs import sample_scored_pairs, scatter_chart
 from tuning.report.page.system_charts import (
@@ -217,7 +217,7 @@ def _run_section(
 
 
 def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> PageSection:
-    found = {path.resolve(): path for path in (*models, *networks_behind([*runs.values()]))}
+    found = {path.resolve(): path for path in (*models, *networks_of_runs([*runs.values()]))}
     section = PageSection("networks", "Networks")
     if found:
         named = zip(short_names([*found.values()]), found.values(), strict=True)
@@ -254,21 +254,18 @@ def _text(
     """The translations of one run of each system, or, without a table, of each run."""
     if inputs.source is None:
         return None
-    chosen = {name: path for name, path in directories.items()} if not rows else {}
+    chosen = {} if rows else dict(directories)
     for row in rows:
         run = min(row.runs, key=lambda run: abs(run.test_bleu - row.test_bleu))
         if Path(run.directory) in chosen.values():  # of a system that another table has too
             continue
-        name = (
-            row.system if row.system not in chosen else f"{row.system} ({Path(run.directory).name})"
-        )
+        name = f"{row.system} ({Path(run.directory).name})" if row.system in chosen else row.system
         chosen[name] = Path(run.directory)
     outputs = {name: output_path(path, inputs.source) for name, path in chosen.items()}
     translated = {name: path for name, path in outputs.items() if path.exists()}
     for name in outputs.keys() - translated.keys():
         print_note(f"report: {chosen[name]} has no translation of {inputs.source} by its weights")
     if not translated:
-        raise ConfigError(
-            f"no run has a translation of {inputs.source}: run `tuning compare` first"
-        )
+        found = f"no run has a translation of {inputs.source}"
+        raise ConfigError(f"{found}: run `tuning compare` first")
     return read_translated_text(inputs.source, inputs.references, translated)

@@ -47,7 +47,6 @@ class LearningCurve:
     Attributes:
         directory: of the model.
         architecture: its name, "" if it is not known (yet).
-        points: in their order.
     """
 
     directory: Path
@@ -81,9 +80,8 @@ def _point(line: bytes, path: Path, number: int) -> LogPoint:
     try:
         value = parse_json(line, path)
         losses = [_finite(value[key]) for key in ("training_loss", "held_out_loss")]
-        return LogPoint(
-            int(value["update"]), float(value["epoch"]), float(value["minutes"]), *losses
-        )
+        epoch, minutes = float(value["epoch"]), float(value["minutes"])
+        return LogPoint(int(value["update"]), epoch, minutes, *losses)
     except (KeyError, TypeError, ValueError, OverflowError, InputError) as error:
         found = f"{shown(line)} ({type(error).__name__}: {error})"
         raise InputError(path, number, found, "what rescorer train logs") from error
@@ -93,7 +91,7 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def networks_behind(runs: Sequence[TuningRun]) -> list[Path]:
+def networks_of_runs(runs: Sequence[TuningRun]) -> list[Path]:
     """Model directories named in the runs' commands, and those of the models that scored their tables.
 
     Directories missing on this machine are left out.
@@ -107,7 +105,7 @@ def networks_behind(runs: Sequence[TuningRun]) -> list[Path]:
 
 
 def _table_commands(ini: Path) -> Iterator[str]:
-    """The command lines behind the tables of an ini: TABLE.json keeps that of `rescorer score`."""
+    """The command lines of the tables of an ini: TABLE.json keeps that of `rescorer score`."""
     if not ini.exists():
         return
     parsed = read_ini(ini)
@@ -131,11 +129,7 @@ def _model_directories(command: str) -> Iterator[Path]:
 
 
 def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
-    """The losses of each network by passes over its data.
-
-    Args:
-        curves: by the name of the network.
-    """
+    """The losses of each network, by its name, by passes over its data."""
     return [
         _learning_chart(name, curve, number)
         for number, (name, curve) in enumerate(curves.items(), 1)
@@ -143,12 +137,6 @@ def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
 
 
 def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
-    losses = [
-        (kind, point, loss)
-        for point in curve.points
-        for kind, loss in (("training", point.training_loss), ("held out", point.held_out_loss))
-        if loss is not None
-    ]
     rows = [
         {
             "loss": kind,
@@ -157,7 +145,9 @@ def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
             "update": point.update,
             "minutes": point.minutes,
         }
-        for kind, point, loss in losses
+        for point in curve.points
+        for kind, loss in (("training", point.training_loss), ("held out", point.held_out_loss))
+        if loss is not None
     ]
     spec = base_spec(rows, f"Training and held-out loss of {name} by passes over its data.", 220)
     spec["mark"] = {"type": "line", "point": {"size": 20}, "strokeWidth": 1.5}
@@ -170,9 +160,7 @@ def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
     }
     named = curve.architecture and curve.architecture != name
     shown = f"{name} ({curve.architecture})" if named else name
-    note = (
-        ""
-        if curve.last_loss is None
-        else f"Held out at the end: {curve.last_loss:.3f} nats per word."
-    )
+    note = ""
+    if curve.last_loss is not None:
+        note = f"Held out at the end: {curve.last_loss:.3f} nats per word."
     return Chart(f"learning-{number}", shown, note, spec)

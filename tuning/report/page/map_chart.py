@@ -34,7 +34,6 @@ class MapPoint:
     """A word or phrase on a map.
 
     Attributes:
-        label: its text.
         x: coordinate without unit.
         y: the other one.
         length: number of its words.
@@ -55,9 +54,7 @@ class PointMap:
     """A map.
 
     Attributes:
-        path: its file.
         name: name of its contents: "source phrases".
-        points: its points, at least one.
         shares: share of points whose nearest neighbour on the map has the same linked word in its
             translation, and the share expected by chance, 0 to 1; None if not known.
     """
@@ -113,32 +110,19 @@ def map_chart(points: PointMap, number: int) -> Chart:
     """A map to move, zoom and search; the most frequent visible points have labels."""
     rows: Sequence[Row] = [
         vars(point)
-        | {
-            "label": without_escapes(point.label),
-            "counterpart": without_escapes(point.counterpart),
-        }
+        | {"label": without_escapes(point.label), "counterpart": without_escapes(point.counterpart)}
         for point in points.points
     ]
     spec = base_spec(rows, "Map of words or phrases: near points are alike for the network.", 560)
     x, y = (_fixed([float(getattr(point, axis)) for point in points.points]) for axis in "xy")
+    colour = {"input": "select", "options": ["frequency", "length"], "name": "Colour "}
     spec["params"] = [
         {"name": "find", "value": "", "bind": {"input": "search", "name": "Find "}},
-        {
-            "name": "shade",
-            "value": "frequency",
-            "bind": {"input": "select", "options": ["frequency", "length"], "name": "Colour "},
-        },
+        {"name": "shade", "value": "frequency", "bind": colour},
     ]
-    spec["transform"] = [
-        {
-            "calculate": "shade === 'length' ? datum.length : log(max(datum.frequency || 1, 1)) / LN10",
-            "as": "tone",
-        },
-        {
-            "calculate": "length(find) > 0 && indexof(lower(datum.label), lower(find)) >= 0",
-            "as": "found",
-        },
-    ]
+    tone = "shade === 'length' ? datum.length : log(max(datum.frequency || 1, 1)) / LN10"
+    found = "length(find) > 0 && indexof(lower(datum.label), lower(find)) >= 0"
+    spec["transform"] = [{"calculate": tone, "as": "tone"}, {"calculate": found, "as": "found"}]
     place = {axis: _plain_axis(axis, ends) for axis, ends in {"x": x, "y": y}.items()}
     spec["view"] = {"stroke": GRID}
     spec["layer"] = [_points(place), _found(place), *_labels(place, x, y)]
@@ -168,32 +152,25 @@ def _plain_axis(field: str, ends: list[float]) -> Spec:
 
 def _points(place: Spec) -> Spec:
     label = "shade === 'length' ? datum.label : format(pow(10, datum.value), ',.0f')"
+    legend = {"title": "times seen, or words", "labelExpr": label, "gradientLength": 160}
+    colour = {
+        "field": "tone",
+        "type": "quantitative",
+        "scale": {"range": list(SEQUENTIAL)},
+        "legend": legend,
+    }
+    faded = {"test": "length(find) > 0 && !datum.found", "value": 0.2}
+    told = [
+        {"field": "label"},
+        {"field": "counterpart", "title": "translation"},
+        {"field": "length"},
+        {"field": "frequency"},
+    ]
+    opacity = {"condition": faded, "value": 0.8}
     return {
         "params": [moved_by_hand("sight")],
         "mark": {"type": "point", "filled": True, "size": 24, "aria": False},
-        "encoding": place
-        | {
-            "color": {
-                "field": "tone",
-                "type": "quantitative",
-                "scale": {"range": list(SEQUENTIAL)},
-                "legend": {
-                    "title": "times seen, or words",
-                    "labelExpr": label,
-                    "gradientLength": 160,
-                },
-            },
-            "opacity": {
-                "condition": {"test": "length(find) > 0 && !datum.found", "value": 0.2},
-                "value": 0.8,
-            },
-            "tooltip": [
-                {"field": "label"},
-                {"field": "counterpart", "title": "translation"},
-                {"field": "length"},
-                {"field": "frequency"},
-            ],
-        },
+        "encoding": place | {"color": colour, "opacity": opacity, "tooltip": told},
     }
 
 

@@ -38,8 +38,6 @@ class ScoredPair:
     """One row of the table.
 
     Attributes:
-        source: its words.
-        target: its words.
         count: how often the pair was seen; 0 if the table has no counts.
         table_score: log p(target | source) by the table, nats.
         model_score: by the model, nats.
@@ -57,7 +55,6 @@ class ScoredSample:
     """Pairs of one table, equally many from each class of frequency where there are enough.
 
     Attributes:
-        table: the file.
         column: number of the model's score in a row, from 0.
         model: name of the scorer in TABLE.json, "" without such a file.
         n_rows: number of rows of the table.
@@ -80,12 +77,9 @@ class ScoredSample:
 
 
 def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
-    """Draw pairs of a table with a model's column: the one named in TABLE.json, else the last.
+    """Draw pairs of a table with a model's column, n_points at most.
 
-    Args:
-        table: a table written by `rescorer score`.
-        n_points: most pairs drawn.
-        seed: seed of the draw.
+    The column is the one named in TABLE.json, as `rescorer score` writes it, else the last.
 
     Raises:
         InputError: a row is malformed, has no score besides the four of Moses, or none above 0.
@@ -96,18 +90,16 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
     drawn: dict[int, list[tuple[int, bytes]]] = {lowest: [] for lowest in CLASSES}
     seen = dict.fromkeys(CLASSES, 0)
     n_rows = 0
-    for number, line in enumerate(
-        track_lines(read_lines(table), f"report: {table.name}", table), start=1
-    ):
-        n_rows = number
+    lines = track_lines(read_lines(table), f"report: {table.name}", table)
+    for n_rows, line in enumerate(lines, start=1):
         count = joint_count_or_zero(line)
         lowest = max((each for each in CLASSES if each <= count), default=CLASSES[0])
         seen[lowest] += 1
         kept = drawn[lowest]
         if len(kept) < room:
-            kept.append((number, line))
+            kept.append((n_rows, line))
         elif (place := rng.randrange(seen[lowest])) < room:
-            kept[place] = (number, line)
+            kept[place] = (n_rows, line)
     classes = {
         lowest: [_pair(line, table, number, column, is_log) for number, line in sorted(rows)]
         for lowest, rows in drawn.items()

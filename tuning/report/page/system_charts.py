@@ -29,13 +29,7 @@ DOT_PIXELS = 24  # the height of a row
 def dev_bleu_chart(
     runs: Mapping[str, TuningRun], systems: Mapping[str, str], palette: Palette
 ) -> Chart:
-    """Dev BLEU of each run by iteration.
-
-    Args:
-        runs: by name.
-        systems: the system of each run, by the same names.
-        palette: the colours of the systems.
-    """
+    """Dev BLEU of each run by iteration; runs and their systems by the names of the runs."""
     rows = [
         {
             "run": name,
@@ -57,15 +51,11 @@ def dev_bleu_chart(
         "detail": {"field": "run", "type": "nominal"},
         "tooltip": tooltip("run:N", "iteration:N", "dev BLEU:Q", digits=2),
     }
+    line = {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5}
+    circle = {"type": "point", "size": 110, "strokeWidth": 1.5}
     spec["layer"] = [
-        {
-            "mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5},
-            "params": [pick],
-        },
-        {
-            "transform": [{"filter": "datum.kept"}],
-            "mark": {"type": "point", "size": 110, "strokeWidth": 1.5},
-        },
+        {"mark": line, "params": [pick]},
+        {"transform": [{"filter": "datum.kept"}], "mark": circle},
     ]
     note = (
         "One line a run; circles: the weights that were kept. "
@@ -77,13 +67,7 @@ def dev_bleu_chart(
 def weight_chart(
     runs: Mapping[str, TuningRun], systems: Mapping[str, str], palette: Palette
 ) -> Chart:
-    """The weights kept by the runs of each system, one dot a run, for the chosen column.
-
-    Args:
-        runs: by name.
-        systems: the system of each run, by the same names.
-        palette: the colours of the systems.
-    """
+    """The weights kept by the runs of each system, one dot a run, for the chosen column."""
     kept = {
         name: {column: values[run.kept - 1] for column, values in weights_by_iteration(run).items()}
         for name, run in runs.items()
@@ -97,9 +81,8 @@ def weight_chart(
         if column in weights and np.isfinite(weights[column])
     ]
     shown = [*dict.fromkeys(systems.values())]
-    spec = base_spec(
-        rows, "Final weights of each system for the chosen column.", DOT_PIXELS * (len(shown) + 1)
-    )
+    height = DOT_PIXELS * (len(shown) + 1)
+    spec = base_spec(rows, "Final weights of each system for the chosen column.", height)
     choice = {"input": "select", "options": columns, "name": "Column "}
     spec["params"] = [{"name": "column", "value": columns[-1], "bind": choice}]
     spec["transform"] = [{"filter": "datum.column === column"}]
@@ -156,9 +139,8 @@ def delta_chart(comparison: Comparison, palette: Palette, name: str) -> Chart | 
     ]
     if not rows:
         return None
-    baseline = comparison.rows[0].system
     height = ROW_PIXELS * (len(rows) + 1)
-    title = f"Difference from {baseline} in test BLEU"
+    title = f"Difference from {comparison.rows[0].system} in test BLEU"
     spec = base_spec(rows, f"{title}, with 95% intervals; the numbers are in the table.", height)
     place = {"field": "system", "type": "nominal", "title": None, "sort": None}
     y = place | {"axis": {"labelLimit": LABEL_PIXELS, "ticks": False, "domain": False}}
@@ -194,17 +176,11 @@ def precision_chart(comparison: Comparison, palette: Palette, name: str) -> Char
     baseline, *others = comparison.rows
     if not others:
         return None
+    base = baseline.precisions
     rows = [
-        {
-            "system": row.system,
-            "n-gram": f"{order}-grams",
-            "precision": value,
-            "change": value - before,
-        }
+        {"system": row.system, "n-gram": f"{n}-grams", "precision": value, "change": value - before}
         for row in others
-        for order, (value, before) in enumerate(
-            zip(row.precisions, baseline.precisions, strict=True), start=1
-        )
+        for n, (value, before) in enumerate(zip(row.precisions, base, strict=True), start=1)
     ]
     title = f"Difference from {baseline.system} in n-gram precision"
     spec = base_spec(rows, f"{title}; the precisions are in the table.", 260)

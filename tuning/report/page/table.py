@@ -80,9 +80,8 @@ class Table:
             place for place in range(len(self.columns)) if any(row[place].text for row in self.rows)
         ]
         columns = [self.columns[place] for place in kept]
-        return Table(
-            self.caption, columns, [[row[i] for i in kept] for row in self.rows], self.notes
-        )
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return Table(self.caption, columns, rows, self.notes)
 
 
 def bleu_table(comparison: Comparison) -> Table:
@@ -256,7 +255,7 @@ def _cost(log: Path) -> tuple[Cell, Cell]:
 
 
 def iteration_table(runs: Mapping[str, TuningRun]) -> Table:
-    """The decodings of all runs: the numbers behind the chart."""
+    """The decodings of all runs: the numbers of the chart."""
     columns = ["run", "iteration", "dev BLEU", "length", "oracle BLEU", "pool BLEU"]
     rows = [
         [
@@ -279,28 +278,25 @@ def network_table(curves: Mapping[str, LearningCurve]) -> Table:
     rows = []
     for name, curve in curves.items():
         last = curve.points[-1] if curve.points else None
-        cells = [Cell(name), Cell(curve.architecture)]
-        cells += [
+        cells = [
+            Cell(name),
+            Cell(curve.architecture),
             number(last.update if last else None, 0),
             number(last.epoch if last else None, 2),
             number(last.minutes if last else None, 1),
+            number(curve.last_loss, 3),
         ]
-        rows.append([*cells, number(curve.last_loss, 3)])
-    return Table(
-        "Trainings", columns, rows, ["Losses in nats per word, with the end of the sentence."]
-    )
+        rows.append(cells)
+    notes = ["Losses in nats per word, with the end of the sentence."]
+    return Table("Trainings", columns, rows, notes)
 
 
 def correlation_table(sample: ScoredSample) -> Table:
     """The agreement of the model's order of pairs with the table's, by frequency."""
-    rows = [
-        [
-            Cell(class_name(lowest), lowest),
-            number(len(pairs), 0),
-            number(sample.correlation(lowest), 3),
-        ]
-        for lowest, pairs in sample.classes.items()
-    ]
+    rows = []
+    for lowest, pairs in sample.classes.items():
+        correlation = number(sample.correlation(lowest), 3)
+        rows.append([Cell(class_name(lowest), lowest), number(len(pairs), 0), correlation])
     notes = ["Rank correlation of the two log-probabilities of the pairs that are shown."]
     return Table("Agreement by frequency", ["times seen", "pairs", "Spearman's rho"], rows, notes)
 
@@ -327,25 +323,16 @@ def step_table(steps: Sequence[Step]) -> Table:
 
 
 def command_table(runs: Mapping[str, TuningRun]) -> Table:
-    """What each run tuned, and the commands of its features."""
+    """The system tuned by each run, and the commands of its features."""
     rows = []
     for name, run in runs.items():
-        settings = ", ".join(
-            f"{key} {value}" for key, value in run.decoder.items() if _is_told(key, value)
-        )
-        commands = [f"{feature}: {command}" for feature, command in run.commands().items()]
-        rows.append(
-            [
-                Cell(name),
-                Cell(run.ini),
-                Cell(str(run.nbest_size)),
-                Cell(settings),
-                Cell("; ".join(commands)),
-            ]
-        )
+        shown = {key: value for key, value in run.decoder.items() if _is_shown(key, value)}
+        settings = ", ".join(f"{key} {value}" for key, value in shown.items())
+        commands = "; ".join(f"{key}: {command}" for key, command in run.commands().items())
+        rows.append([Cell(x) for x in (name, run.ini, str(run.nbest_size), settings, commands)])
     columns = ["run", "system file", "n-best", "search", "commands of features"]
     return Table("What each run tuned", columns, rows).without_empty_columns()
 
 
-def _is_told(key: str, value: object) -> bool:
+def _is_shown(key: str, value: object) -> bool:
     return key != "neural_lm" and value not in (None, False, [])

@@ -29,14 +29,12 @@ IN_SCRIPT = str.maketrans(
 def write_report(inputs: ReportInputs, out: Path) -> None:
     """Write a report on tuning runs as one self-contained HTML page, opened from disk.
 
-    Args:
-        inputs: its inputs.
-        out: the page; the same inputs give the same bytes.
+    The same inputs give the same bytes.
 
     Raises:
         InputError: a file is missing or malformed.
-        ConfigError: there is nothing to show, the options do not fit together, or no plotting library
-            is installed.
+        ConfigError: there is nothing to show, the options do not fit together, or no plotting library is
+            installed.
         OSError: the page cannot be written.
     """
     contents = gather(inputs)
@@ -50,12 +48,7 @@ def write_report(inputs: ReportInputs, out: Path) -> None:
 
 
 def render(contents: PageContents, library: str) -> str:
-    """The page as text.
-
-    Args:
-        contents: the contents to show.
-        library: JavaScript defining vegaEmbed.
-    """
+    """The page as text; the library is JavaScript defining vegaEmbed."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -65,12 +58,7 @@ def render(contents: PageContents, library: str) -> str:
     )
     script = (HERE / "page.js").read_text("utf-8")
     charts = {
-        chart.name: {
-            "spec": chart.spec,
-            "renderer": chart.renderer,
-            "zoomed": chart.zoomed,
-            "fields": chart.fields,
-        }
+        chart.name: {key: getattr(chart, key) for key in ("spec", "renderer", "zoomed", "fields")}
         for chart in contents.charts
     }
     return environment.get_template("page.html").render(
@@ -127,16 +115,10 @@ def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
     """
     distinct = {output.text: output for output in outputs}
     places = {text: place for place, text in enumerate(distinct)}
-    rows = [
-        [
-            without_escapes(each.text),
-            round(each.bleu, 2),
-            round(each.chrf, 2),
-            each.gone,
-            each.added,
-        ]
-        for each in distinct.values()
-    ]
+    rows: list[list[Any]] = []
+    for each in distinct.values():
+        scores = round(each.bleu, 2), round(each.chrf, 2)
+        rows.append([without_escapes(each.text), *scores, each.gone, each.added])
     return rows, [places[output.text] for output in outputs]
 
 

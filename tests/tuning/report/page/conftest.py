@@ -65,9 +65,8 @@ def make_experiment(
     if hostile:
         references[: len(HOSTILE)] = HOSTILE
     source, reference = folder / "test.en", folder / "test.fr"
-    short = (
-        folder / "short.fr"
-    )  # TER takes minutes for a line of thousands of words, and for thousands of lines
+    # TER takes minutes for a line of thousands of words, and for thousands of lines.
+    short = folder / "short.fr"
     for path in (source, reference, short):
         _write(path, _shortened(references) if path == short else references)
     systems = {}

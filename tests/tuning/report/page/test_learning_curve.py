@@ -1,4 +1,4 @@
-"""Logs of trainings, and the networks behind a run."""
+"""Logs of trainings, and the networks of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moses_bridge.base.errors import InputError
 from rescorer.training.log import LogRecord, TrainingLog
 from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import TuningRun
-from tuning.report.page.learning_curve import networks_behind, read_learning_curve
+from tuning.report.page.learning_curve import networks_of_runs, read_learning_curve
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Maker
@@ -73,5 +73,5 @@ def test_networks_are_found_in_commands_and_beside_tables(
     decoder = {"neural_lm": [f"NNJM0=rescorer serve '{nnjm}' --unnormalized"]}
     run = TuningRun(str(ini), {}, 0.0, 1, 100, decoder, [feature])
     again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [feature])
-    found = networks_behind([run, again])
+    found = networks_of_runs([run, again])
     assert [os.path.basename(path) for path in found] == ["cslm", "nn jm", "encdec"]

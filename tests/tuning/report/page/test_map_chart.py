@@ -12,13 +12,8 @@ from moses_bridge.base.errors import InputError
 from tuning.report.page.map_chart import MapPoint, read_point_map
 
 POINT = {"text": "la", "x": 1, "y": -2.5, "length": 1, "frequency": 7, "counterpart": "the"}
-PURITY = {
-    "space": "map",
-    "neighbors": "all",
-    "together": "linked word",
-    "share": 0.5,
-    "chance": 0.1,
-}
+PURITY: dict[str, Any] = {"space": "map", "neighbors": "all", "together": "linked word"}
+PURITY |= {"share": 0.5, "chance": 0.1}
 MAP: dict[str, Any] = {"kind": "words", "side": "target", "purity": [], "points": [POINT]}
 
 

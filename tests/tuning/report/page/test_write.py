@@ -161,10 +161,7 @@ def test_runs_without_a_table(hostile: Experiment) -> None:
 
 
 def test_everything_at_once_by_the_command(
-    hostile: Experiment,
-    maker: type[Maker],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    hostile: Experiment, maker: type[Maker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tuning.report.page.write.plotting_library", lambda: LIBRARY)
     out = tmp_path / "new" / "report.html"
