@@ -1,4 +1,4 @@
-"""What describes a model directory: config.json, checked before anything uses it, and a model card."""
+"""The description of a model, config.json, checked before anything uses it, and its model card."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMER_READINGS: Mapping[tuple[bool, bool], Reading] = {
 
 @dataclass(frozen=True)
 class _Description:
-    """What every description has, besides what is checked one by one."""
+    """The common keys of all descriptions, besides those checked one by one."""
 
     vocabularies: dict[str, str]
     training: dict[str, Any] = field(default_factory=dict)
@@ -57,8 +57,8 @@ def read_description(directory: Path) -> dict[str, Any]:
     """The config.json of a model directory, its reading spelt as it is written now.
 
     Raises:
-        InputError: the directory is none of a model, or the file is malformed, of another version, or has a
-            value of a wrong type.
+        InputError: the directory is none of a model, or the file is malformed, of another version,
+            or has a value of a wrong type.
     """
     path = directory / DESCRIPTION
     if (directory / FOLDS).exists():
@@ -119,7 +119,7 @@ def _check_types(description: Mapping[str, Any], path: Path) -> None:
 
 
 def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    """The record as it is written now: earlier versions had two keys instead of `reading`."""
     training = description.get("training", {})
     config = dict(training.get("config", {}))
     reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
@@ -138,12 +138,7 @@ COUNTS = {"n_pairs": "distinct phrase pairs", "n_sentences": "sentences"}
 
 
 def write_model_card(directory: Path, name: str, training: Mapping[str, Any]) -> None:
-    """Write model_card.md; nothing reads it again.
-
-    Args:
-        directory: of the model.
-        name: of its architecture.
-        training: what config.json says of the training.
+    """Write model_card.md from the architecture and the training in config.json; nothing reads it.
 
     Raises:
         OSError: the file cannot be written.

@@ -30,12 +30,9 @@ HIGHEST_LOG = 88.0
 
 
 def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probabilities to write for values of the log-linear model: their exp, from 1e-30 to e^88.
+    """The probabilities to write: exp of natural logarithms, from 1e-30 to e^88, *Shape:* kept.
 
     The limits avoid the denormal numbers of float32 and its infinity.
-
-    Args:
-        log_values: natural logarithms, of any shape; the result has the same.
     """
     return np.maximum(np.exp(np.minimum(log_values, HIGHEST_LOG)), LOWEST_PROB)
 
@@ -64,12 +61,7 @@ Executor = Callable[[RunRecord, Iterator[Block]], Iterator[ScoredBlock]]
 
 
 def score_block(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
-    """Score a block and append the columns to its rows.
-
-    Args:
-        run: the record of the run, for its columns.
-        scorers: the scorers of the run.
-        block: some rows of the run's table.
+    """Score a block of the run's table and append the columns to its rows.
 
     Raises:
         InputError: a row lacks what a scorer needs.

@@ -1,4 +1,4 @@
-"""Joining the shards of a table with added columns, after checking that each is complete."""
+"""Joining complete shards of a table with added columns."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def merge_shards(
         Lines for the user; see `score_table`.
 
     Raises:
-        InputError: a shard is missing, named twice, damaged or of another table or model, or the ini does
-            not belong to the table.
+        InputError: a shard is missing, named twice, damaged or of another table or model, or the
+            ini does not belong to the table.
         ConfigError: the options do not fit together.
     """
     place, patch = place_of(out), None
@@ -54,23 +54,16 @@ def merge_shards(
 
 
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
-    """Join the shards of a table.
+    """Join the shards of a table; return the record of the equivalent undivided run.
 
-    Every reader takes concatenated compressed files for one file, so nothing is compressed again. If each
-    shard has at least two blocks of rows and no malformed rows were left out, the file is that of an undivided
-    run, byte for byte. Otherwise blocks begin at other rows, and a value may differ in its seventh digit.
-
-    Args:
-        parts: all shards, in any order.
-        out: the table to write.
-        command: the command line, for the record.
-
-    Returns:
-        The equivalent undivided run.
+    Every reader takes concatenated compressed files for one file, so nothing is compressed again.
+    If each shard has at least two blocks of rows and no malformed rows were left out, the file is
+    that of an undivided run, byte for byte. Otherwise blocks begin at other rows, and a value may
+    differ in its seventh digit.
 
     Raises:
-        InputError: a shard is missing or named twice, belongs to another table, model or setting, or differs
-            from its record.
+        InputError: a shard is missing or named twice, belongs to another table, model or setting,
+            or differs from its record.
         ConfigError: out has another suffix than the parts.
         UserError: another command is writing the table.
     """
@@ -97,13 +90,7 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
 
 
 def _check_content(part: RunRecord) -> None:
-    """Refuse a part that has changed since it was written.
-
-    A part without a digest in its record is read to the end, and its rows are counted.
-
-    Raises:
-        InputError: its bytes or rows differ from its record.
-    """
+    """Refuse a changed part; the rows are counted of one recorded without a digest."""
     path, recorded = Path(part.out), part.content
     if recorded is None:
         _check_rows(path, part)

@@ -1,7 +1,7 @@
 """Adding one or two named features to an n-best list: a value, and the value per word.
 
-Moses's tuning takes a label with "_" for a sparse feature (mert/Data.cpp:227) and does not check numbers for
-nan. So a name has only letters and digits, and a value is a plain finite decimal.
+Moses's tuning takes a label with "_" for a sparse feature (mert/Data.cpp:227) and does not check
+numbers for nan. So a name has only letters and digits, and a value is a plain finite decimal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Hypothesis:
 
 
 class _Key(NamedTuple):
-    """The key of a hypothesis: hypotheses with equal keys have equal values."""
+    """The key of a hypothesis; hypotheses with equal keys have equal values."""
 
     sentence_id: int
     words: bytes
@@ -63,9 +63,9 @@ def add_feature(
 ) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
-    The value is the scorer's for the entry's words, given the source sentence of its id; a probabilistic
-    model's is the natural log-probability, </s> included. Totals do not change, since the feature has no
-    weight yet.
+    The value is the scorer's for the entry's words, given the source sentence of its id; a
+    probabilistic model's is the natural log-probability, </s> included. Totals do not change, since
+    the feature has no weight yet.
 
     Args:
         nbest: n-best list in Moses's format; ids need not be contiguous.
@@ -73,7 +73,7 @@ def add_feature(
         scorer: scores pairs of sentences.
         feature: name of the feature.
         out: n-best list to write, compressed by suffix.
-        jobs: number of blocks scored at a time, each on one processor.
+        jobs: blocks scored at a time, each on one processor.
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
         per_word: divide the value of the one feature by the number of words + 1.
@@ -83,8 +83,8 @@ def add_feature(
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.
-        InputError: an entry is malformed, has the feature already, has no source sentence, lacks word links
-            needed by the scorer, or cannot be scored.
+        InputError: an entry is malformed, has the feature already, has no source sentence, lacks
+            word links needed by the scorer, or cannot be scored.
     """
     features = [feature, *filter(None, [per_word_feature])]
     by_words = (True,) if per_word else (False, True)
@@ -214,7 +214,7 @@ def _values(
 
 
 def _line_of(key: _Key, block: Sequence[_Hypothesis]) -> int:
-    """The first line of a block with what was scored."""
+    """The first line of a block with that key."""
     return next(
         each.entry.line_number
         for each in block

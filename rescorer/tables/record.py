@@ -1,4 +1,4 @@
-"""The record of a run of `rescorer score`, TABLE.json: settings and counts, written and read."""
+"""The record of a run of `rescorer score`, TABLE.json: its settings and counts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Content:
-    """Size and digest of a file on disk.
-
-    Attributes:
-        n_bytes: number of bytes, as compressed.
-        sha256: SHA-256 of these bytes, in hexadecimal.
-    """
+    """Size of a file on disk, as compressed, and its SHA-256 in hexadecimal."""
 
     n_bytes: int
     sha256: str
@@ -161,11 +156,8 @@ class RunRecord:
         return run
 
     def replaced_by(self, n_scores: int, config: ColumnConfig) -> ColumnConfig:
-        """The settings for replacing the columns of this run.
-
-        Args:
-            n_scores: dense scores of a row of the table that it wrote.
-            config: settings of the new columns.
+        """The settings for replacing the columns of this run; n_scores are those of a row of its
+        table.
 
         Raises:
             InputError: the rows have another number of scores than the record says.
@@ -183,7 +175,7 @@ class RunRecord:
         return replace(config, n_replaced=len(self.columns))
 
     def summary(self) -> list[str]:
-        """The lines that tell the user what was written."""
+        """The lines telling the user what was written."""
         lines = [f"{self.out}: {self.counts.n_rows:,} rows, {self.n_scores} scores each"]
         for number, ((column, name), n_floored) in enumerate(
             zip(self.columns, self.counts.n_floored, strict=True), start=self.n_old_scores + 1
@@ -195,11 +187,7 @@ class RunRecord:
         return lines
 
     def write(self, command: str) -> None:
-        """Write the run's settings and counts to `sidecar`.
-
-        Args:
-            command: the command line; "" for a call from Python.
-        """
+        """Write the run's settings and counts to `sidecar`; command is "" for a call from Python."""
         columns = [
             {"column": column, "scorer": name, "n_floored": n_floored}
             for (column, name), n_floored in zip(self.columns, self.counts.n_floored, strict=True)
@@ -221,11 +209,11 @@ class RunRecord:
         write_json(self.sidecar, record)
 
     def binary_table_commands(self) -> list[str]:
-        """Moses's commands for converting the new table to binary ones, with the right number of scores.
+        """Moses's commands for converting the new table to binary ones, with its number of scores.
 
-        Without the number, processPhraseTableMin assumes 4 and CreateProbingPT does not check the rows.
-        processPhraseTableMin always takes the logarithm, CreateProbingPT only with --log-prob. So a table of
-        logarithms can be converted by CreateProbingPT only.
+        Without the number, processPhraseTableMin assumes 4 and CreateProbingPT does not check the
+        rows. processPhraseTableMin always takes the logarithm, CreateProbingPT only with
+        --log-prob. So a table of logarithms can be converted by CreateProbingPT only.
         """
         out, n_scores = Path(self.out), str(self.n_scores)
         stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out

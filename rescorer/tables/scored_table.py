@@ -1,4 +1,4 @@
-"""The whole of `rescorer score`: one run, prepared once and written block by block, and advice for the user."""
+"""`rescorer score`: a run prepared once and written block by block, and advice for the user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROW_BYTES = "the reading and writing of rows (some seconds)"
 
 @dataclass(frozen=True)
 class Run:
-    """A run in which nothing can be refused any more but a row; `Run.prepare` makes it.
+    """A run checked except for its rows; made by `Run.prepare`.
 
     Attributes:
         record: everything its new bytes depend on; all counts are 0.
@@ -43,7 +43,7 @@ class Run:
         out: the table to write.
         scorers: one group of columns for each.
         ini: the moses.ini to patch; None for none.
-        resume: continue where an earlier run with the same settings was stopped.
+        resume: continue an interrupted run with the same settings.
     """
 
     record: RunRecord
@@ -68,8 +68,8 @@ class Run:
         """Open a table, and check everything but its other rows; see `score_table`.
 
         Raises:
-            InputError: the first row is malformed or lacks what a scorer needs, the ini does not belong to the
-                table, or TABLE.json is missing and there are columns to replace.
+            InputError: the first row is malformed or lacks what a scorer needs, the ini does not
+                belong to the table, or TABLE.json is missing and there are columns to replace.
             ConfigError: the settings do not fit together.
         """
         source, target = place_of(path), place_of(out)
@@ -106,7 +106,7 @@ class Run:
 
     @contextlib.contextmanager
     def sink(self) -> Iterator[PartialFile | StreamOutput]:
-        """Where the blocks go; a file is locked until the end of the `with` block.
+        """Open the output of the blocks; a file is locked until the end of the `with` block.
 
         Raises:
             UserError: another command is writing the table.
@@ -122,16 +122,11 @@ class Run:
             yield file
 
     def blocks(self, n_done: int = 0) -> Iterator[Block]:
-        """The blocks to score, behind the first n_done rows; see `SourceTable.blocks`."""
+        """The blocks to score, after the first n_done rows; see `SourceTable.blocks`."""
         return self.table.blocks(self.record.config.block_rows, n_done)
 
     def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
-        """Write OUT.json and OUT.bad beside a finished table.
-
-        Args:
-            progress: the sums of the counts of all blocks.
-            command: the command line, for the record.
-        """
+        """Write OUT.json and OUT.bad next to a finished table; progress is that of its sink."""
         n_floored = tuple(
             progress[f"floored {place}"] for place, _ in enumerate(self.record.columns)
         )
@@ -151,7 +146,7 @@ class Run:
 def _refuse_streams(
     source: Place, target: Place, config: ColumnConfig, resume: bool, replace: bool
 ) -> None:
-    """Refuse what needs a file where there is none."""
+    """Refuse options that need a file if there is none."""
     if isinstance(source, Stream):
         if config.shard:
             raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
@@ -186,13 +181,7 @@ def _check_first_row(
 def check_places(
     tables: Sequence[Place], out: Place, ini: Path | None, ini_out: Path | None
 ) -> MosesIni | None:
-    """Refuse outputs that are inputs, and read the ini.
-
-    Args:
-        tables: the tables to read.
-        out: the table to write.
-        ini: moses.ini to patch; None for none.
-        ini_out: the ini to write.
+    """Refuse outputs that are inputs, and read the ini to patch, if any.
 
     Raises:
         ConfigError: the paths do not fit together.
@@ -218,7 +207,7 @@ def check_places(
 
 
 def report(record: RunRecord, out: Place, patch: IniPatch | None) -> list[str]:
-    """Patch the ini of a finished table; the lines for the user: what was written, what to do for Moses.
+    """Patch the ini of a finished table, and return what was written and the next steps for Moses.
 
     Raises:
         InputError: the ini does not belong to the table.
@@ -257,17 +246,17 @@ def score_table(
         config: settings of the columns; malformed rows left out are written to OUT.bad.
         ini: moses.ini of the table; None to patch none.
         ini_out: the ini to write.
-        resume: continue where an earlier run with the same settings was stopped.
+        resume: continue an interrupted run with the same settings.
         replace: replace the columns listed in TABLE.json, in their format, instead of appending.
         command: the command line, for the record.
         executor: scores the blocks; None scores them in this process.
 
     Returns:
-        Lines for the user: what was written, and what to do for Moses.
+        Lines for the user: the files written, and the next steps for Moses.
 
     Raises:
-        InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is missing
-            and there are columns to replace.
+        InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is
+            missing and there are columns to replace.
         ConfigError: the settings do not fit together.
         UserError: a value is not finite, or another command is writing the table.
     """
@@ -276,19 +265,12 @@ def score_table(
 
 
 def add_columns(run: Run, command: str = "", executor: Executor | None = None) -> RunRecord:
-    """Write the table with new dense scores at the end of each row's scores; every other byte stays.
+    """Write the table with new dense scores after each row's scores; every other byte stays.
 
-    Beside it are OUT.json, the record of the run, and OUT.bad, the malformed rows left out. With "-" the
-    table is written to standard output. A run writing there, to a pipe or to a device cannot be resumed
-    and writes no other file.
-
-    Args:
-        run: the run, prepared.
-        command: the command line, for the record.
-        executor: scores the blocks; None scores them in this process.
-
-    Returns:
-        The record of the run with its counts.
+    Next to it are OUT.json, the record of the run (which is returned), and OUT.bad, the malformed
+    rows left out. With "-" the table is written to standard output. A run writing there, to a pipe
+    or to a device cannot be resumed and writes no other file. Without an executor the blocks are
+    scored in this process.
 
     Raises:
         InputError: a row is malformed, or lacks what a scorer needs.

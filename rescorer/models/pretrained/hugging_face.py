@@ -48,11 +48,8 @@ POSITIONS = ("max_position_embeddings", "n_positions")
 class HuggingFaceScorer:
     """A `rescorer.contract.scorer.Scorer`: natural log p(target | source), or p(target).
 
-    A pair's value does not depend on the other pairs; see `rescorer.models.pretrained.prefix_values`.
-
-    Args:
-        network: of the model.
-        subwords: of its tokenizer.
+    A pair's value does not depend on the other pairs; see
+    `rescorer.models.pretrained.prefix_values`.
     """
 
     shortlist = None  # subwords know every word
@@ -64,7 +61,7 @@ class HuggingFaceScorer:
 
     @property
     def note(self) -> str:
-        """What its values are."""
+        """See `PretrainedScorer`."""
         given = " given the source" if self.network.has_source else ""
         return f"natural log p of the target's subwords and {self.subwords.end_name}{given}"
 
@@ -105,11 +102,9 @@ class HuggingFaceScorer:
 
 
 class TransformerNetwork:
-    """A model as `prefix_values` runs it.
+    """A model in evaluation mode, as used by `prefix_values`.
 
-    Args:
-        model: in evaluation mode.
-        start: ids that the decoder reads before the first subword of a target.
+    The decoder reads the ids in start before the first subword of a target.
     """
 
     def __init__(self, model: Any, start: Ids) -> None:
@@ -146,11 +141,11 @@ class TransformerNetwork:
 
 
 class LanguageModelRows:
-    """Rows of a decoder that reads target text alone.
+    """Rows of a decoder reading target text alone.
 
     Args:
         decoder: without its output layer.
-        start: what each row reads first, *Shape:* (n, n_start).
+        start: read first by each row, *Shape:* (n, n_start).
     """
 
     def __init__(self, decoder: Any, start: Tensor) -> None:
@@ -170,12 +165,12 @@ class LanguageModelRows:
 
 
 class TranslationRows:
-    """Rows of a decoder that attends to a source, whose keys and values are computed once.
+    """Rows of a decoder attending to a source, whose keys and values are computed once.
 
     Args:
         decoder: without its output layer.
-        start: what each row reads first, *Shape:* (n, n_start).
-        memory: what the encoder made of each source, *Shape:* (n, length, d).
+        start: read first by each row, *Shape:* (n, n_start).
+        memory: the encoder's states of each source, *Shape:* (n, length, d).
         is_word: 1 for its words, *Shape:* (n, length).
     """
 
@@ -210,7 +205,7 @@ class TranslationRows:
 
 
 def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
-    """The keys or values of the source of each row; not copied where all rows have the first source."""
+    """The keys or values of each row's source; not copied if all rows have the first source."""
     if not sources.any():
         return of_sources[:1].expand(len(sources), -1, -1, -1)
     return of_sources.index_select(0, sources)
@@ -219,17 +214,13 @@ def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
 def load_hugging_face(
     directory: Path, settings: PretrainedSettings, compute: Compute, has_source: bool
 ) -> HuggingFaceScorer:
-    """Load a model and its tokenizer.
+    """Load a model and its tokenizer as written by `save_pretrained`.
 
-    Args:
-        directory: as `save_pretrained` wrote it.
-        settings: of its text.
-        compute: on what and how precisely.
-        has_source: whether it must be an encoder-decoder model, or else a language model.
+    It must be an encoder-decoder model if has_source, or else a language model.
 
     Raises:
-        InputError: the directory has no such model, or no tokenizer, or the model computes something that
-            cannot be scored prefix by prefix.
+        InputError: the directory has no such model, or no tokenizer, or the model computes
+            something that cannot be scored prefix by prefix.
         ConfigError: a language code is unknown, or there is no such device.
     """
     transformers.logging.set_verbosity_error()
@@ -286,8 +277,7 @@ def _output_weights(model: Any) -> tuple[Tensor, Tensor]:
 def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork:
     """The network with its scale, once its values are those of the model's own forward pass.
 
-    Raises:
-        InputError: they are others: the model changes its logits, or does not cache what its prefixes share.
+    They are others if the model changes its logits, or does not cache what its prefixes share.
     """
     n_words = len(network.head.bias)
     words = [(7 * place + 3) % n_words for place in range(6)]

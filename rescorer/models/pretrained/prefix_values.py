@@ -1,14 +1,14 @@
-"""Values of targets by a Transformer, each distinct prefix of the targets of a source computed once.
+"""Values of targets by a Transformer, each distinct prefix of a source's targets computed once.
 
-The prefixes are a tree (`rescorer.tries.prefix_tree`). Its nodes go through the decoder level by level: the
-rows of a level take the keys and values of their parents from the cache, as a beam search does. So any decoder
-with a cache can be scored, whatever its positions are. The output layer runs over all nodes at the end, tile by
-tile.
+The prefixes are a tree (`rescorer.tries.prefix_tree`). Its nodes go through the decoder level by
+level: the rows of a level take the keys and values of their parents from the cache, as a beam
+search does. So any decoder with a cache can be scored, whatever its positions are. The output layer
+runs over all nodes at the end, tile by tile.
 
-A value does not depend on what is scored beside it. Rows of a level have equally many keys, and a source is
-padded to a length that depends on its own length alone, so neighbours pad nothing. They change only the number
-of rows of a product. With few rows a processor sums in another order, so there are never fewer than
-`ROWS_STEP`.
+A value does not depend on the pairs scored with it. Rows of a level have equally many keys, and a
+source is padded to a length that depends on its own length alone, so neighbours pad nothing. They
+change only the number of rows of a product. With few rows a processor sums in another order, so
+there are never fewer than `ROWS_STEP`.
 """
 
 from __future__ import annotations
@@ -51,15 +51,12 @@ class Head(NamedTuple):
     def log_probs(
         self, states: Tensor, parents: NDArray[np.int64], words: NDArray[np.int32]
     ) -> Tensor:
-        """Natural log p(word | its parent's state).
+        """Natural log p(word | its parent's state), float32, *Shape:* (n,).
 
         Args:
             states: *Shape:* (n_states, d).
-            parents: which state each word follows, *Shape:* (n,).
+            parents: the state followed by each word, *Shape:* (n,).
             words: *Shape:* (n,).
-
-        Returns:
-            float32, *Shape:* (n,).
         """
         states = states.float() * self.scale
         log_z = log_sum_exp(states, self.weight, self.bias)
@@ -78,17 +75,17 @@ class Head(NamedTuple):
 
 
 class Rows(Protocol):
-    """Rows of a decoder that go on word by word."""
+    """Rows of a decoder, continued word by word."""
 
     @property
     def states(self) -> Tensor:
-        """What the output layer reads, one row a row, *Shape:* (n, d)."""
+        """The input of the output layer for each row, *Shape:* (n, d)."""
 
     def go_on(self, parents: Tensor, words: Tensor, sources: Tensor) -> None:
-        """Replace the rows by rows that read one word more.
+        """Replace the rows by rows with one word more.
 
         Args:
-            parents: which of the rows before each of them continues, *Shape:* (n,).
+            parents: the earlier row continued by each, *Shape:* (n,).
             words: *Shape:* (n,).
             sources: the source of each, *Shape:* (n,).
         """
@@ -113,7 +110,7 @@ class Network(Protocol):
         """A row for each source, before the first subword of a target.
 
         Args:
-            sources: ids, *Shape:* (n, length); of a language model length is 0.
+            sources: ids, *Shape:* (n, length); length is 0 for a language model.
             is_word: whether a place has one of its words, *Shape:* (n, length).
         """
 
@@ -134,11 +131,7 @@ class Pairs:
 
 
 def prefix_values(network: Network, pairs: Pairs) -> NDArray[np.float64]:
-    """Natural log p(target | source) of each pair.
-
-    Returns:
-        *Shape:* (n,).
-    """
+    """Natural log p(target | source) of each pair, *Shape:* (n,)."""
     values = np.empty(len(pairs.targets))
     with torch.inference_mode():
         for rows in _groups(pairs):

@@ -38,8 +38,8 @@ class Kind(NamedTuple):
     """A kind of pretrained models.
 
     Attributes:
-        package: that runs it.
-        extra: of this package, which installs it.
+        package: the package running it.
+        extra: this package's extra that installs it.
         has_source: whether it reads source text.
     """
 
@@ -56,12 +56,7 @@ KINDS: dict[str, Kind] = {
 
 
 class PretrainedName(NamedTuple):
-    """What a user writes.
-
-    Attributes:
-        kind: one of `KINDS`.
-        place: a directory, or a name of the hub.
-    """
+    """KIND:PLACE as written by a user: a key of `KINDS`, and a directory or a name of the hub."""
 
     kind: str
     place: str

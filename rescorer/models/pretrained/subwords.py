@@ -1,6 +1,7 @@
-"""Phrases and sentences as running text and as subwords, by the tokenizer that belongs to a pretrained model.
+"""Text as subwords, by the tokenizer of a pretrained model.
 
-It is that of Hugging Face, for models of CTranslate2 too: their converter copies its files (`--copy_files`).
+It is that of Hugging Face, for models of CTranslate2 too: their converter copies its files
+(`--copy_files`).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ FIRST_LETTER = re.compile(r"[^\W\d_]")
 
 
 class PlainText:
-    """Makes running text of tokens.
+    """Makes running text from tokens.
 
     Args:
         language: code of the language: fr, fra, fra_Latn or fr_XX; "" is read as English.
         detokenize: whether tokens are joined.
-        case: what becomes of letters.
+        case: the treatment of letters.
     """
 
     def __init__(self, language: str, detokenize: bool, case: TextCase) -> None:
@@ -64,16 +65,16 @@ SHOWN_CODES = 8
 
 
 class Subwords:
-    """What a tokenizer makes of both sides.
+    """The ids of both sides' texts.
 
     Args:
         directory: of the model, with the tokenizer's files.
         settings: of the text, with language codes.
 
     Attributes:
-        target_prefix: what each target begins with and is not scored: a language code, or nothing.
-        end: the id that ends a target, </s>.
-        end_name: how the tokenizer writes it.
+        target_prefix: the unscored beginning of each target: a language code, or nothing.
+        end: the id ending a target, </s>.
+        end_name: its spelling by the tokenizer.
 
     Raises:
         InputError: there is no tokenizer, or it ends no sentence.
@@ -116,7 +117,7 @@ class Subwords:
 
     @property
     def begin(self) -> int:
-        """What a language model reads before the first subword: its begin of sentence, or else its end."""
+        """A language model's first input: its begin of sentence, or else its end."""
         begin = self._tokenizer.bos_token_id
         return self.end if begin is None else int(begin)
 
@@ -133,7 +134,7 @@ class Subwords:
         return found
 
     def _prefix(self, directory: Path) -> Ids:
-        """What stands before the end in an empty target."""
+        """The ids before the end in an empty target."""
         empty = self._targets([""])[0]
         if self.end in empty[:-1]:
             raise InputError(
@@ -170,7 +171,7 @@ def _is_json(path: Path) -> bool:
 def _set_languages(
     tokenizer: Any, directory: Path, settings: PretrainedSettings
 ) -> tuple[str, str]:
-    """Tell a multilingual tokenizer its languages; the languages of both sides, for the detokenizer."""
+    """Set a multilingual tokenizer's languages; return those of both sides, for the detokenizer."""
     source, target = settings.source_language, settings.target_language
     if not hasattr(tokenizer, "src_lang"):
         own = (getattr(tokenizer, side, None) or "" for side in ("source_lang", "target_lang"))
@@ -196,10 +197,8 @@ def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None
 
 
 def _marian_code(tokenizer: Any, settings: PretrainedSettings) -> str:
-    """What a Marian model of several target languages reads first, such as >>fra<<; "" for other models.
-
-    Raises:
-        ConfigError: there are several languages, and none of them is named.
+    """The first input of a Marian model of several target languages, such as >>fra<<; "" for
+    others.
     """
     known = [code[2:-2] for code in getattr(tokenizer, "supported_language_codes", None) or []]
     if not known:
