@@ -1,7 +1,8 @@
 """Locks of outputs: no two commands write one file, or into one directory, at the same time.
 
-The lock is the kernel's (flock), so it ends with the process holding it, however that ends. It is taken on a
-hidden file with the name of its holder; the next command takes over the file of a killed process.
+The lock is the kernel's (flock), so it ends with the process holding it, however that ends. It is
+taken on a hidden file with the name of its holder; the next command takes over the file of a killed
+process.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _holder(handle: int) -> str:
 
 
 def _let_go() -> None:
-    """Close the locks in a forked process: its copies of their files would keep them after the parent."""
+    """Close the locks in a forked process, whose copies would keep them after the parent."""
     for handle in _HANDLES:
         os.close(handle)
     _HANDLES.clear()

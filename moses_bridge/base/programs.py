@@ -1,4 +1,4 @@
-"""External programs: finding, running and asking them, and errors with the end of their own messages."""
+"""External programs: finding, running and asking them, and errors with the end of their messages."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ def run_program(
     stdin_path: StrPath | None = None,
     stdout_path: StrPath | None = None,
 ) -> bytes:
-    """Run a program to its end.
+    """Run a program to its end, and return its standard output.
 
     Args:
         command: program and arguments.
         stdin_path: file for its standard input, decompressed by suffix; None for an empty input.
-        stdout_path: file for its standard output, written whole or not at all; None to return it.
-
-    Returns:
-        Its standard output; empty if it was written to a file.
+        stdout_path: file for its standard output, written whole or not at all; nothing is returned
+            then.
 
     Raises:
         InputError: the input cannot be read.
@@ -77,13 +75,13 @@ def error_tail(stderr: IO[bytes]) -> str:
 
 
 class AskedProgram:
-    """A program that runs beside this one: it reads questions on its standard input and writes answers.
+    """A running program that reads questions on its standard input and writes answers.
 
     Args:
         command: program and arguments.
 
     Attributes:
-        input: its standard input; it ends when this is closed.
+        input: its standard input; the program ends when this is closed.
         output: its standard output.
         pid: the number of its process.
 
@@ -107,26 +105,22 @@ class AskedProgram:
         self.pid = self._process.pid
 
     def status(self, patience: float = PATIENCE_SECONDS) -> int | None:
-        """Its exit status, for which this waits some seconds; None while it runs."""
+        """Its exit status, after waiting for some seconds; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         return self._process.poll()
 
     def messages(self) -> str:
-        """The end of what it has written to standard error."""
+        """The end of its standard error."""
         return error_tail(self._stderr).strip()
 
     def close_input(self) -> None:
-        """Let it end; nothing can be asked any more."""
+        """Let it end; no more questions."""
         with contextlib.suppress(OSError):
             self.input.close()
 
     def end(self, patience: float = PATIENCE_SECONDS) -> int:
-        """Close its input and output and wait until it ends; it is killed if that takes long.
-
-        Returns:
-            Its exit status.
-        """
+        """Close its input and output, wait, kill it if that takes long; return its exit status."""
         self.close_input()
         self.output.close()
         try:

@@ -1,4 +1,4 @@
-"""What made a result: the command, the source it ran from, the day, the machine and the inputs."""
+"""The origin of a result: command, source tree, day, machine and inputs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ WHOLE_PATH = re.compile(r"(?<![^=,:\s])/[^=,:\s]+")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made a result. It names no host, no user and no place outside the working directory.
+    """The origin of a result. It names no host, no user and no place outside the working directory.
 
     Attributes:
         command: the command line.
-        commit: of the source tree that the program is of, None where there is none.
+        commit: of the program's source tree, None without one.
         changed: whether that tree, or the program, differs from the commit; None without one.
-        version: of the package, None where it is not installed.
+        version: of the package, None if it is not installed.
         date: day, UTC, ISO 8601.
         processor: its model.
-        n_processors: processors that the program could use.
+        n_processors: processors usable by the program.
         inputs: SHA-256 of the files read, by name.
     """
 
@@ -50,7 +50,7 @@ class Provenance:
 
 
 def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
-    """What makes a result here and now.
+    """The origin of a result made here and now.
 
     Args:
         arguments: program and arguments, as in sys.argv.
@@ -78,7 +78,7 @@ def shown_command(arguments: Sequence[str]) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """A path as it was given; one from the root as seen from the working directory, or its name alone."""
+    """A path as given; one from the root as seen from the working directory, or its name alone."""
     if not path.is_absolute():
         return str(path)
     here = Path.cwd()
@@ -104,19 +104,19 @@ def digests_by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
 
 
 def package_version() -> str | None:
-    """The version of this package, None where it is not installed."""
+    """The version of this package, None if it is not installed."""
     with contextlib.suppress(PackageNotFoundError):
         return version(PROJECT)
     return None
 
 
 def own_version() -> str:
-    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
+    """The version of this package; "unknown" if not installed, as during a reinstallation."""
     return package_version() or "unknown"
 
 
 def _source() -> tuple[str | None, bool | None]:
-    """The commit of the source tree, and whether what runs is something else."""
+    """The commit of the source tree, and whether the running program differs from it."""
     program = Path(__file__).resolve().parents[2]
     tree = next((path for path in (program, *program.parents) if _is_source_tree(path)), None)
     commit = _git(tree, "rev-parse", "--short=12", "HEAD") if tree else None
@@ -135,7 +135,7 @@ def _is_source_tree(path: Path) -> bool:
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
-    """What git prints, None where it cannot be asked."""
+    """The output of git; None if it cannot be asked."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             ["git", "-C", str(tree), *arguments],
@@ -150,7 +150,7 @@ def _git(tree: Path, *arguments: str) -> str | None:
 
 
 def _is_copy(program: Path, tree: Path) -> bool:
-    """Whether the packages that run, installed or not, are those of the tree."""
+    """Whether the running packages, installed or not, are those of the tree."""
     if program == tree:
         return True
     names = [

@@ -99,13 +99,12 @@ class Model:
     def score_words(
         self, sources: Texts, targets: Texts, links: Texts | None = None
     ) -> list[NDArray[np.float64]]:
-        """Natural log-probabilities of the words of each target, that of </s> last; they add up to
-        `score`.
+        """Natural log-probabilities of the words of each target and </s>, which add up to `score`.
 
         The arguments are those of `score`.
 
         Returns:
-            One array a pair, *Shape:* (n_words + 1,).
+            One array a pair, </s> last, *Shape:* (n_words + 1,).
 
         Raises:
             InputError: the model does not predict targets word by word.
@@ -129,8 +128,7 @@ class Model:
         return values
 
     def embed(self, phrases: Texts) -> NDArray[np.float32]:
-        """The network's vectors of source phrases, or of target phrases for a model with reversed
-        sides.
+        """The network's vectors of source phrases; of target phrases with reversed sides.
 
         Returns:
             *Shape:* (n_phrases, d).

@@ -156,8 +156,7 @@ class RunRecord:
         return run
 
     def replaced_by(self, n_scores: int, config: ColumnConfig) -> ColumnConfig:
-        """The settings for replacing the columns of this run; n_scores are those of a row of its
-        table.
+        """The settings for replacing this run's columns in a table of n_scores dense scores.
 
         Raises:
             InputError: the rows have another number of scores than the record says.

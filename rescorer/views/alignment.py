@@ -1,4 +1,4 @@
-"""Parallel text aligned by a network with attention: word links, whole matrices, pictures, error rate."""
+"""Parallel text aligned by a network with attention: word links, matrices, pictures, error rate."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ Link = tuple[int, int]
 
 
 def attention_links(weights: NDArray[np.float32], min_weight: float = 0.0) -> list[Link]:
-    """Each target word with its most attended source word, in the order of the target.
+    """Link each target word to its most attended source word, both counted from 0.
 
-    A target word that looks most at </s> has no link; of equal weights the first counts.
+    The links are (source word, target word) in the order of the target. A target word attending
+    most to </s> has no link; of equal weights the first counts.
 
     Args:
         weights: of a pair, with </s> as last row and last column, *Shape:* (I + 1, J + 1).
-        min_weight: a link needs so much, 0 to 1.
-
-    Returns:
-        Source word and target word, counted from 0.
+        min_weight: of a link, 0 to 1.
     """
     end = weights.shape[1] - 1
     best = weights[:-1].argmax(axis=1)
@@ -57,12 +55,9 @@ DIGITS = 7
 
 
 class SentencePair(NamedTuple):
-    """One line of parallel text.
+    """The words of one line of parallel text, at least one a side.
 
-    Attributes:
-        source: words, at least one.
-        target: words, at least one.
-        given: links of an aligner; None where there are none to compare with.
+    Its given links are those of an aligner; None if there are none to compare with.
     """
 
     source: list[bytes]
@@ -72,12 +67,7 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True)
 class AttentionPictures:
-    """Which pictures go where.
-
-    Attributes:
-        directory: of line-N.png and line-N.svg.
-        lines: counted from 1.
-    """
+    """The lines to draw, counted from 1, and the directory of line-N.png and line-N.svg."""
 
     directory: Path
     lines: Sequence[int]
@@ -86,11 +76,11 @@ class AttentionPictures:
 def read_pairs(
     source: StrPath, target: StrPath, links: StrPath | None = None
 ) -> list[SentencePair]:
-    """Read parallel text, and its links in Pharaoh format where they are given.
+    """Read parallel text, and its links in Pharaoh format if given.
 
     Raises:
-        InputError: a file has fewer lines than another one, a line has no words, or a link is none or
-            names a missing word.
+        InputError: a file has fewer lines than another one, a line has no words, or a link is
+            malformed or names a missing word.
     """
     paths = [source, target] + ([] if links is None else [links])
     pairs = []
@@ -125,7 +115,7 @@ def _check_range(
 def attention_reader_of_model(
     directory: Path, compute: Compute, trust_code: bool = False
 ) -> MatrixReader:
-    """What makes the matrices, from a model directory.
+    """The maker of attention matrices of a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or its network has no attention.
@@ -160,18 +150,18 @@ def align(
     pictures: AttentionPictures | None = None,
     min_weight: float = 0.0,
 ) -> AlignmentError | None:
-    """Write the word links of each pair: each target word with the source word that it looks at most.
+    """Write the word links of each pair: each target word with its most attended source word.
 
     Args:
         reader: of a network with attention.
         pairs: all with given links, or none.
         out: links in Pharaoh format, a line a pair, compressed by suffix.
         matrix: JSON lines with all weights.
-        pictures: which pairs are drawn.
-        min_weight: a link needs so much, 0 to 1.
+        pictures: the pairs to draw.
+        min_weight: of a link, 0 to 1.
 
     Returns:
-        How far the links are from the given ones; None without those.
+        The error against the given links; None without those.
 
     Raises:
         ConfigError: a picture is requested of a missing line.

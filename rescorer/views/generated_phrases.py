@@ -1,4 +1,4 @@
-"""The targets a network prefers or draws for source phrases, as text or JSON."""
+"""The targets preferred or drawn by a network for source phrases, as text or JSON."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ IN_TABLE = {True: b"in table", False: b"not in table"}
 
 @dataclass(frozen=True)
 class PhraseTargets:
-    """What was generated for one line.
+    """The targets generated for one line.
 
     Attributes:
-        source: the source phrase; of a model without a source the beginning of its targets.
+        source: the source phrase; for a model without a source the beginning of its targets.
         targets: the best ones first, draws in their order.
-        in_table: whether each is in the table beside the source; None without a table.
+        in_table: whether each is in the table with the source; None without a table.
     """
 
     source: bytes
@@ -47,18 +47,15 @@ def generate_phrases(
     form: OutputFormat = "text",
     table: Path | None = None,
 ) -> int:
-    """Write the targets of each line of a text.
+    """Write the targets of each line of a text; return their number.
 
     Args:
-        generator: of a model directory; one that sees no source continues the lines instead.
+        generator: of a model directory; one without a source continues the lines instead.
         phrases: source phrases, one a line.
-        config: what is wanted.
+        config: the search or the draws.
         out: file to write, compressed by suffix.
         form: a line a target, or a JSON object a phrase, each on a line of its own.
         table: a phrase table, for whether a target is in it.
-
-    Returns:
-        How many targets were written.
 
     Raises:
         InputError: the table is malformed.
@@ -91,7 +88,7 @@ def _with_table(
 
 
 def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[bytes]]:
-    """The targets that a phrase table has for some sources, words separated by one blank.
+    """A phrase table's targets of some sources, words separated by one blank.
 
     Raises:
         InputError: the table is malformed.

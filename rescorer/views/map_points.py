@@ -1,4 +1,4 @@
-"""What a map shows: words or phrases with their vectors, lengths and frequencies."""
+"""The content of a map: words or phrases with their vectors, lengths and frequencies."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class MapPoints:
     Attributes:
         kind: which of both.
         texts: the words or phrases.
-        vectors: what the network has of each, *Shape:* (n, d).
+        vectors: the network's, *Shape:* (n, d).
         lengths: words of each.
-        frequencies: of a word the distinct phrases that hold it; of a phrase how often it was extracted, None
-            where the table has no counts.
+        frequencies: of a word the number of distinct phrases with it; of a phrase how often it was
+            extracted, None if the table has no counts.
         counterparts: of a phrase its best translation, b"" of a word.
         linked: the words of that translation linked to a word of the phrase, in their order.
     """
@@ -63,13 +63,7 @@ class MapPoints:
 
 
 def word_points(learned: Learned, table: Path, side: Side, n_words: int) -> MapPoints:
-    """The words of a shortlist found in most phrases of a table.
-
-    Args:
-        learned: the model.
-        table: a phrase table.
-        side: whose words.
-        n_words: maximum number.
+    """The at most n_words words of a side's shortlist found in most phrases of a table.
 
     Raises:
         InputError: the network has no vectors of words of this side, or the table is malformed.
@@ -97,15 +91,8 @@ def phrase_points(
 ) -> MapPoints:
     """Phrases of a table drawn at random, as in Cho et al. (2014), section 4.4 and figure 5.
 
-    Drawn are distinct phrases whose words the network all knows. The table is read twice.
-
-    Args:
-        learned: the model.
-        table: a phrase table.
-        side: the column whose phrases the network reads.
-        n_phrases: maximum number.
-        seed: of the draw.
-        compute: how they are encoded.
+    At most n_phrases distinct phrases of a column are drawn, those with only words known to the
+    network. The table is read twice.
 
     Raises:
         InputError: the network makes no vector of a phrase, or the table is malformed.
@@ -129,7 +116,7 @@ def phrase_points(
 
 @dataclass(frozen=True)
 class _Translation:
-    """The best translation so far of a phrase, its linked words, and how often the phrase was extracted."""
+    """The best translation of a phrase so far, its linked words, and how often the phrase was extracted."""
 
     prob: float
     words: bytes
@@ -171,11 +158,7 @@ def _translations(
 def _linked_words(
     words: bytes, links: bytes, side: Side, table: Path, line_number: int
 ) -> list[bytes]:
-    """The words of the other side that a link touches, in their order.
-
-    Raises:
-        InputError: a link is malformed or leaves the phrase.
-    """
+    """The words of the other side touched by a link, in their order."""
     split, place = split_words(words), 1 if side == "source" else 0
     touched = sorted({link[place] for link in parse_links(links, table, line_number)})
     if touched and touched[-1] >= len(split):

@@ -33,13 +33,14 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class MapConfig:
-    """What is on a map.
+    """The content of a map.
 
     Attributes:
-        side: whose words; the column whose phrases the network reads.
+        side: of the words; the column with phrases the network reads.
         n_words: words, those in most phrases of the table.
-        n_phrases: phrases, drawn at random from those of the table; 5,000 in Cho et al. (2014), figure 5.
-        colour: what the colour of a phrase says; that of a word says how frequent it is.
+        n_phrases: phrases, drawn at random from those of the table; 5,000 in Cho et al. (2014),
+            figure 5.
+        colour: the value shown by the colour of a phrase; that of a word shows its frequency.
         n_zooms: parts drawn apart.
         zoom_points: words or phrases in each of them.
         seed: of the draw and of the layout.
@@ -62,10 +63,11 @@ class Map:
     """Words or phrases in the plane.
 
     Attributes:
-        points: what is shown.
-        layout: where.
+        points: the words or phrases.
+        layout: their places.
         windows: the parts drawn apart.
-        purity: of phrases whose table has word links, in the map and in the vectors that it was made of.
+        purity: of phrases whose table has word links, on the map and by the vectors it was made
+            from.
     """
 
     points: MapPoints
@@ -82,22 +84,19 @@ def draw_maps(
     config: MapConfig,
     compute: Compute | None = None,
 ) -> list[Map]:
-    """Write maps: KIND.json, KIND.png and KIND.svg, and KIND-zoomN.png and .svg.
+    """Write maps, and return them: KIND.json, KIND.png and KIND.svg, and KIND-zoomN.png and .svg.
 
     Args:
         learned: the model.
         table: a phrase table.
-        out: a folder, made if it is not there.
-        kinds: which maps.
-        config: what is on them.
+        out: a folder, made if missing.
+        kinds: of the maps.
+        config: their content.
         compute: how phrases are encoded.
 
-    Returns:
-        The maps, in the order of the kinds.
-
     Raises:
-        InputError: the network has no such vectors, the table is malformed or has too few of them, or it has no
-            counts where the colour says frequency.
+        InputError: the network has no such vectors, the table is malformed or has too few of them,
+            or it has no counts although the colour shows frequency.
         ConfigError: openTSNE is not installed, or the table or the model would be overwritten.
         UserError: another command writes into the folder.
     """
@@ -115,7 +114,7 @@ def draw_maps(
 
 
 def kinds_of(learned: Learned) -> list[MapKind]:
-    """The maps a model has vectors for; both, where it has none at all."""
+    """The maps for which a model has vectors; both, if it has none at all."""
     has: dict[MapKind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
     return [kind for kind in has if has[kind] or not any(has.values())]
 
@@ -123,7 +122,7 @@ def kinds_of(learned: Learned) -> list[MapKind]:
 def _points(
     kind: MapKind, learned: Learned, table: Path, config: MapConfig, compute: Compute
 ) -> MapPoints:
-    """What a map shows, checked."""
+    """The content of a map, checked."""
     if kind == "words":
         points = word_points(learned, table, config.side, config.n_words)
     else:
@@ -170,7 +169,7 @@ def _draw(made: Map, config: MapConfig, path: Path) -> None:
 
 
 def _shades(points: MapPoints, colour: Colour) -> tuple[NDArray[np.float64], str]:
-    """What the colour says of each point, and how it is called."""
+    """The values shown by the points' colours, and their name."""
     if points.kind == "phrases" and colour == "length":
         return np.array(points.lengths, np.float64), "words in the phrase"
     unit = "extracted" if points.kind == "phrases" else "phrases with the word"

@@ -1,4 +1,4 @@
-"""The nearest words and the nearest phrases, as a network sees them."""
+"""The nearest words and the nearest phrases by a network's vectors."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from rescorer.views.phrase_vectors import (
 
 @dataclass(frozen=True)
 class Neighbors:
-    """What is nearest to a word or a phrase.
+    """The nearest others of a word or a phrase.
 
     Attributes:
         query: the word or phrase.
         found: the others, the nearest first.
         cosines: of each, from -1 to 1.
-        n_candidates: among how many words or phrases they were found.
+        n_candidates: the words or phrases they were chosen from.
     """
 
     query: bytes
@@ -68,13 +68,7 @@ class Neighbors:
 def word_neighbors(
     learned: Learned, words: Sequence[bytes], side: Side, n_best: int
 ) -> list[Neighbors]:
-    """The nearest words of a shortlist by the cosine of their embeddings.
-
-    Args:
-        learned: the model.
-        words: the queries.
-        side: whose words.
-        n_best: neighbours of each at most.
+    """The at most n_best nearest words of a side's shortlist, by the cosine of their embeddings.
 
     Raises:
         InputError: the network has no vectors of words of this side.
@@ -104,22 +98,24 @@ def phrase_neighbors(
 ) -> list[Neighbors]:
     """The nearest phrases of a table by the cosine of their summaries.
 
-    Candidates are the distinct phrases of a column whose words the network all knows. They are encoded block
-    by block, and only one block and the best ones are in memory, beside the text of the phrases.
+    Candidates are the distinct phrases of a column with only words known to the network. They are
+    encoded block by block, and only one block and the best ones are in memory, besides the text of
+    the phrases.
 
     Args:
         learned: the model.
         phrases: the queries; they need not be in the table.
         table: a phrase table.
-        side: the column whose phrases the network reads: "target" for one trained in the other direction.
+        side: the column with phrases the network reads: "target" for one trained in the other
+            direction.
         n_best: neighbours of each at most.
-        keep: a folder for the encoded phrases, 4 bytes a unit; with the same model and table they are taken
-            from there.
+        keep: a folder for the encoded phrases, 4 bytes a unit, used again with the same model and
+            table.
         compute: how the phrases are encoded.
 
     Raises:
         InputError: the network makes no vector of a phrase, or the table is malformed.
-        ConfigError: a phrase has no word, or one that the network does not know.
+        ConfigError: a phrase has no word, or one unknown to the network.
     """
     compute = compute or Compute()
     summaries = learned.summaries(compute)
@@ -146,7 +142,7 @@ def _check_known(phrase: bytes, learned: Learned) -> None:
 
 
 def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Compute) -> KeptVectors:
-    """The phrases of a table with their vectors, from the folder or new in it."""
+    """The phrases of a table with their vectors, from the folder or newly written there."""
     identity = {
         "model": learned.fingerprint,
         "table": table_identity(place_of(table)),

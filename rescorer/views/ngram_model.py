@@ -1,4 +1,4 @@
-"""A back-off n-gram model that predicts text word by word: from an ARPA file, or KenLM's binary format."""
+"""A back-off n-gram model of words, from an ARPA file or KenLM's binary format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
 class NgramModel:
     """An n-gram model; a `WordScorer`.
 
-    A word that it does not know counts with the probability of <unk>, 10^-100 if an ARPA file has none.
+    An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none.
 
     Attributes:
         order: words of its longest n-grams.

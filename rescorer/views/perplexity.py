@@ -1,9 +1,10 @@
-"""How well models predict a text: perplexity a word, </s> included, with unknown words treated alike.
+"""Perplexity of a text by several models, </s> included, with unknown words treated alike.
 
-Models with other vocabularies predict other events, so there are two numbers. The first one is over the words
-known to every model, the same ones for all. The others are not predicted, but precede (as <unk> for a model
-without them) those that follow. The second one is over all words, each model with its own <unk>. The more
-words a model takes for <unk>, the easier its task, so their number is given too.
+Models with different vocabularies predict different events, so there are two numbers. The first is
+over the words known to every model, the same ones for all. The others are not predicted, but
+precede (as <unk> for a model without them) the following words. The second is over all words, each
+model with its own <unk>. The more words a model takes for <unk>, the easier its task, so their
+number is given too.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ SENTENCES_AT_ONCE = 512
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model that predicts text, word by word or as a whole.
+    """A model predicting text, word by word or as a whole.
 
     Attributes:
         name: the path given for it.
         kind: its architecture, or "5-gram".
-        scorer: gives the values, those of words where it is a `WordScorer`.
+        scorer: gives the values; those of words if it is a `WordScorer`.
         is_known: whether a word is in its vocabulary.
-        needs_source: whether it must see source text.
-        needs_links: whether it must see word links.
+        needs_source: whether it needs source text.
+        needs_links: whether it needs word links.
     """
 
     name: str
@@ -65,12 +66,12 @@ class ModelPerplexity:
     Attributes:
         model: its name.
         kind: its architecture, or "5-gram".
-        perplexity: a word, over the words that all models know; None where there are none, and where some
+        perplexity: a word, over the words known to all models; None if there are none, or if some
             are unknown to another model and this one predicts sentences as a whole.
         perplexity_with_unknown: a word, over all words, with its own <unk> for unknown ones.
-        n_unknown: words of the text that it does not know.
-        log_prob: natural log, over the words that all models know; None where this one predicts sentences as a
-            whole and some words are unknown to another model.
+        n_unknown: words of the text unknown to it.
+        log_prob: natural log, over the words known to all models; None if this one predicts
+            sentences as a whole and some words are unknown to another model.
         log_prob_with_unknown: natural log, over all words.
     """
 
@@ -91,7 +92,7 @@ class PerplexityReport:
         text: its path.
         n_sentences: sentences, empty lines left out.
         n_words: predicted words, </s> of each sentence included.
-        n_outside: words that at least one model does not know.
+        n_outside: words unknown to at least one model.
         models: in the order they were named.
     """
 
@@ -139,13 +140,13 @@ def load_text_model(
 
     Args:
         path: of the model, or the name of a pretrained one.
-        compute: on what and how precisely.
+        compute: the device and the precision.
         trust_code: see `rescorer.models.model_directory.load_model`.
-        settings: of the text of pretrained models; None for those by default.
+        settings: text settings of pretrained models; None for the defaults.
 
     Raises:
-        InputError: the directory is not a whole model, its model does not predict word by word, or the
-            file is no n-gram model.
+        InputError: the directory is not a whole model, its model does not predict word by word, or
+            the file is no n-gram model.
     """
     if name := parse_name(path):
         named = scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
@@ -187,14 +188,14 @@ def _knows(shortlists: Shortlists) -> Callable[[bytes], bool]:
 
 
 def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
-    """Perplexities of several models on the same text.
+    """Perplexities of one model or more on the same text.
 
     Args:
         models: at least one.
-        data: the text, and its source and word links where a model needs them.
+        data: the text, and its source and word links if a model needs them.
 
     Raises:
-        InputError: the text is empty, or the files have not as many lines.
+        InputError: the text is empty, or the files do not have equally many lines.
         ConfigError: a model needs source text or word links, and they are missing.
     """
     _check_sides(models, data)

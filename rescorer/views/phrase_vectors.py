@@ -1,4 +1,4 @@
-"""Phrases of a table and their summaries, encoded at once or kept in a folder; nearest vectors by cosine."""
+"""Phrases of a table and their vectors, encoded or kept in a folder; nearest vectors by cosine."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
 
 
 def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPath) -> list[bytes]:
-    """The phrases all of whose words are in a shortlist; prints their number on standard error.
+    """The phrases with all words in a shortlist; prints their number on standard error.
 
-    To a network all other words are one, so phrases with them would be equal where they are not.
+    A network takes all other words for one, so different phrases with them would be equal.
 
     Raises:
         InputError: there is none: the table is of other languages, say.
@@ -95,7 +95,7 @@ class Nearest(NamedTuple):
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows divided by their lengths; a row of zeros stays one, so its cosines are 0."""
+    """The rows divided by their lengths; a row of zeros is kept, so its cosines are 0."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
@@ -103,15 +103,15 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def nearest(
     queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], n_best: int
 ) -> list[Nearest]:
-    """The candidates of highest cosine for each query.
+    """The at most n_best candidates of highest cosine for each query.
 
     Only one block and the best candidates so far are in memory.
 
     Args:
         queries: *Shape:* (n_queries, d).
-        blocks: the candidates, cut into runs of rows of any number, each *Shape:* (n, d), all divided by
-            their lengths as by `unit_rows`.
-        n_best: candidates of each query at most.
+        blocks: the candidates in any number of runs of rows, each *Shape:* (n, d), divided by their
+            lengths as by `unit_rows`.
+        n_best: candidates of each query.
     """
     directions = unit_rows(queries)
     best = [Nearest(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
@@ -152,7 +152,7 @@ class KeptVectors:
 
     Attributes:
         phrases: as they were encoded.
-        vectors: rows of length 1, read from the disk where they are wanted, *Shape:* (n, d).
+        vectors: rows of length 1, read from the disk when needed, *Shape:* (n, d).
     """
 
     phrases: list[bytes]
@@ -167,9 +167,7 @@ class KeptVectors:
 def encoded_blocks(phrases: Sequence[bytes], summaries: Summaries) -> Iterator[NDArray[np.float32]]:
     """The directions of the phrases' summaries, rows of length 1, in runs of rows.
 
-    Args:
-        phrases: quickest in an order that puts the same beginnings together.
-        summaries: of the model.
+    It is quickest with phrases in an order that puts the same beginnings together.
     """
     with Progress("encode phrases", len(phrases), "phrases") as progress:
         for first in range(0, len(phrases), PHRASES_AT_ONCE):
@@ -181,13 +179,9 @@ def encoded_blocks(phrases: Sequence[bytes], summaries: Summaries) -> Iterator[N
 def keep_vectors(
     folder: Path, identity: dict[str, Any], phrases: Sequence[bytes], summaries: Summaries
 ) -> None:
-    """Encode phrases and write them with their vectors; the description comes last.
+    """Encode phrases and write them with their vectors into a folder; the description comes last.
 
-    Args:
-        folder: made if it is not there.
-        identity: of model and table; other ones make the folder unfit.
-        phrases: what is encoded.
-        summaries: of the model.
+    The folder is made if missing; with another identity of model and table it is not used again.
 
     Raises:
         UserError: another command writes into the folder.
@@ -213,10 +207,10 @@ def _write_vectors(
 
 
 def kept_vectors(folder: Path, identity: dict[str, Any]) -> KeptVectors | None:
-    """What `keep_vectors` wrote for the same model and table; None where there is nothing of the kind.
+    """The content written by `keep_vectors` for the same model and table; None if there is none.
 
     Raises:
-        InputError: the folder says that it fits, but its files are damaged.
+        InputError: the folder is for them, but its files are damaged.
     """
     description = folder / DESCRIPTION
     if not description.exists():

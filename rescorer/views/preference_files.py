@@ -72,10 +72,10 @@ SUFFIXES = (".md", ".json")
 
 
 def check_names(paths: Sequence[Path]) -> None:
-    """Stop at a name that says no format, before anything is computed.
+    """Refuse a name ending neither in .md nor in .json, before anything is computed.
 
     Raises:
-        ConfigError: a name ends neither in .md nor in .json.
+        ConfigError: there is one.
     """
     for path in paths:
         if path.suffix not in SUFFIXES:
@@ -86,7 +86,7 @@ def write_preferences(result: Preferences, paths: Sequence[Path]) -> None:
     """Write the same preferences into each file.
 
     Raises:
-        ConfigError: as of `check_names`.
+        ConfigError: see `check_names`.
     """
     check_names(paths)
     for path in paths:
@@ -98,5 +98,5 @@ def write_preferences(result: Preferences, paths: Sequence[Path]) -> None:
 
 
 def markdown_cell(words: bytes) -> str:
-    """The readable text as a cell of a Markdown table, in which nothing is markup."""
+    """The readable text as a cell of a Markdown table, without markup."""
     return _MARKDOWN.sub(r"\\\1", readable(words))

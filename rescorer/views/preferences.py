@@ -1,4 +1,4 @@
-"""The targets that a table and networks prefer, for long source phrases: Table 2 of Cho et al. (2014)."""
+"""Targets preferred by a table and networks for long source phrases: Table 2 of Cho et al. (2014)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ KINDS: tuple[Kind, ...] = ("frequent", "rare")
 
 @dataclass(frozen=True)
 class PreferencesConfig:
-    """Which source phrases are drawn, and what is shown of each.
+    """The source phrases to draw, and how much is shown of each.
 
     Attributes:
-        min_words: words of a source phrase at least; "more than 3" in Cho et al. (2014), section 4.4.
+        min_words: words of a source phrase at least; "more than 3" in Cho et al. (2014), section
+            4.4.
         min_targets: targets of a source phrase at least; with fewer there is nothing to prefer.
-        share: the most frequent share of the phrases with so many words and targets counts as frequent, the
-            least frequent one as rare.
+        share: the most frequent share of the phrases with so many words and targets counts as
+            frequent, the least frequent one as rare.
         n_phrases: source phrases drawn of each kind.
         n_best: targets shown of each.
         seed: of the draw.
@@ -60,7 +61,7 @@ class Preferred:
 
     Attributes:
         targets: the best first; equal ones in the order of the table.
-        values: p(target | source) of the table; of a network what its scorer gives, log p(target | source)
+        values: p(target | source) of the table; for a network its scorer's log p(target | source)
             in nats.
     """
 
@@ -91,13 +92,7 @@ class SourcePhrase:
 
 @dataclass(frozen=True)
 class Preference:
-    """What is preferred for one source phrase.
-
-    Attributes:
-        phrase: the source phrase.
-        table: the best targets by the table.
-        models: the best targets by each network, by its name.
-    """
+    """The best targets of one source phrase, by the table and by each network's name."""
 
     phrase: SourcePhrase
     table: Preferred
@@ -124,7 +119,7 @@ class Preferences:
 
     @property
     def agreement(self) -> dict[str, float]:
-        """Share of the source phrases whose best target by a network no other one beats in the table."""
+        """Share of the source phrases whose best target by a network is a best one of the table."""
         names = self.rows[0].models if self.rows else {}
         return {name: float(np.mean([_agrees(row, name) for row in self.rows])) for name in names}
 
@@ -137,14 +132,14 @@ def _agrees(row: Preference, name: str) -> bool:
 def preferences(
     table: Path, scorers: Sequence[NamedScorer], config: PreferencesConfig
 ) -> Preferences:
-    """Draw source phrases and rank the targets that the table has for each.
+    """Draw source phrases and rank the table's targets of each.
 
-    The table is read twice; in memory are its long source phrases and all rows of those drawn.
+    The table is read twice; its long source phrases and all rows of those drawn are in memory.
 
     Args:
         table: a phrase table with counts.
         scorers: networks, with different names.
-        config: what is drawn and shown.
+        config: the draw.
 
     Raises:
         InputError: a row is malformed or has no counts, or there are no frequent and rare phrases.

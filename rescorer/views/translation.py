@@ -1,4 +1,4 @@
-"""Whole sentences translated by a network alone, as text and as an n-best list of Moses's format."""
+"""Whole sentences translated by a network alone, as text and as an n-best list in Moses's format."""
 
 from __future__ import annotations
 
@@ -52,12 +52,10 @@ NO_LEXICON = TranslationLexicon()
 def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
     """Read `lex.f2e`: lines "target source p(target | source)", as Moses's training writes them.
 
-    Args:
-        path: the file.
-        shortlist: the target words the network knows.
+    The shortlist has the target words known to the network.
 
     Raises:
-        InputError: a line has not three fields, or its last one is no probability.
+        InputError: a line does not have three fields, or its last one is no probability.
     """
     lexicon, known = TranslationLexicon({}, {}), frozenset(shortlist.words)
     for line_number, line in enumerate(read_lines(path), start=1):
@@ -96,9 +94,9 @@ def without_unknown_words(
 
     Args:
         words: of the translation.
-        places: the most attended source word of each, from 0; negative where there is none.
+        places: the most attended source word of each, from 0; negative if there is none.
         source: the words of the source.
-        lexicon: its words.
+        lexicon: the other words.
     """
     free = {place for place, word in enumerate(source) if word in lexicon.best_outside}
     result = []
@@ -120,10 +118,10 @@ SENTENCES_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class NBestOutput:
-    """Where an n-best list goes.
+    """An n-best list to write.
 
     Attributes:
-        path: file to write, compressed by suffix.
+        path: its file, compressed by suffix.
         feature: name of log p(words | source): letters and digits.
     """
 
@@ -139,10 +137,10 @@ def translate(
     nbest: NBestOutput | None = None,
     lexicon: TranslationLexicon = NO_LEXICON,
 ) -> int:
-    """Write the best translation of each line, and n-best lists where they are wanted.
+    """Write the best translation of each line, and n-best lists if requested.
 
-    An empty line is translated to an empty one and has no n-best list. In an n-best list the feature is
-    natural log p of the words as the network generated them, <unk> among them, and the total is its value
+    An empty line is translated to an empty one and has no n-best list. In an n-best list the
+    feature is natural log p of the words as generated, <unk> among them, and the total is its value
     with the length penalty.
 
     Args:
@@ -150,15 +148,15 @@ def translate(
         text: tokenised sentences, one a line.
         config: of the search.
         out: translations to write, compressed by suffix.
-        nbest: where n-best lists go.
-        lexicon: for <unk>; see `unknown_words`.
+        nbest: the n-best lists to write; None for none.
+        lexicon: for <unk>; see `without_unknown_words`.
 
     Returns:
-        How many words <unk> are left in the translations.
+        The number of words <unk> left in the translations.
 
     Raises:
-        ConfigError: the network sees no source, draws are requested, the feature's name does not fit, or an
-            output is the text or the other output.
+        ConfigError: the network sees no source, draws are requested, the feature's name does not
+            fit, or an output is the text or the other output.
     """
     if generator.shortlists.source is None:
         raise ConfigError("this model sees no source: `rescorer generate` continues its sentences")
@@ -189,7 +187,7 @@ def translate(
 def _translated(
     generator: TargetGenerator, text: str, config: GenerationConfig
 ) -> Iterator[tuple[list[bytes], list[Generated]]]:
-    """The words of each line, and its translations, the best ones first; none of an empty line."""
+    """The words and translations of each line, the best ones first; none for an empty line."""
     for sentences in blocks_of(map(split_words, read_lines(text)), SENTENCES_AT_ONCE):
         full = [b" ".join(words) for words in sentences if words]
         targets = generator.generate(full, config)

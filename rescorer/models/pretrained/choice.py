@@ -73,8 +73,7 @@ NOT_READ = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "onnx/*", "*.tflite"]
 
 
 def local_directory(name: str, download: bool) -> Path:
-    """The directory of a model, given by its path or, if it may be downloaded, by its name in the
-    hub.
+    """The directory of a model, from its path or, if download is set, its name in the hub.
 
     Raises:
         InputError: there is no such directory, and nothing may be downloaded.

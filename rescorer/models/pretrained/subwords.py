@@ -197,9 +197,7 @@ def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None
 
 
 def _marian_code(tokenizer: Any, settings: PretrainedSettings) -> str:
-    """The first input of a Marian model of several target languages, such as >>fra<<; "" for
-    others.
-    """
+    """The first input of a Marian model of several target languages, such as >>fra<<; or ""."""
     known = [code[2:-2] for code in getattr(tokenizer, "supported_language_codes", None) or []]
     if not known:
         return ""
