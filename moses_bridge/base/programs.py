@@ -26,9 +26,7 @@ def find_program(name: str) -> Path | None:
 
 
 def run_program(
-    command: Sequence[str],
-    stdin_path: StrPath | None = None,
-    stdout_path: StrPath | None = None,
+    command: Sequence[str], stdin_path: StrPath | None = None, stdout_path: StrPath | None = None
 ) -> bytes:
     """Run a program to its end, and return its standard output.
 

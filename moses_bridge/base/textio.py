@@ -322,13 +322,9 @@ def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
         for path, line in zip(paths, lines, strict=True):
             if line is None:
                 longer = next(p for p, other in zip(paths, lines, strict=True) if other is not None)
-                raise InputError(
-                    path,
-                    line_number,
-                    "the end of the file",
-                    f"a line, as {os.fspath(longer)} has one",
-                    "Both files must have one line for each sentence",
-                )
+                expected = f"a line, as {os.fspath(longer)} has one"
+                hint = "Both files must have one line for each sentence"
+                raise InputError(path, line_number, "the end of the file", expected, hint)
         yield cast(tuple[bytes, ...], tuple(lines))
 
 

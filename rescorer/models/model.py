@@ -212,13 +212,9 @@ class Model:
     def _refuse_pretrained(self, what: str) -> None:
         """Refuse a request that models of other toolkits cannot answer."""
         if parse_name(self.directory) is not None:
-            raise InputError(
-                self.directory,
-                None,
-                f"a pretrained model, which gives no {what}",
-                "a model of `rescorer train`",
-                "`score` gives the values of pairs",
-            )
+            found = f"a pretrained model, which gives no {what}"
+            hint = "`score` gives the values of pairs"
+            raise InputError(self.directory, None, found, "a model of `rescorer train`", hint)
 
     def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
         """The pairs, checked."""
@@ -239,10 +235,7 @@ class Model:
 def _check_is_model(directory: Path) -> None:
     """Refuse other directories before model files are read one by one."""
     if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
-        raise InputError(
-            directory,
-            None,
-            "no model" if directory.is_dir() else "no directory",
-            f"the directory of a model, with {DESCRIPTION}",
-            "Train one with `rescorer train` or rescorer.train",
-        )
+        found = "no model" if directory.is_dir() else "no directory"
+        expected = f"the directory of a model, with {DESCRIPTION}"
+        hint = "Train one with `rescorer train` or rescorer.train"
+        raise InputError(directory, None, found, expected, hint)

@@ -95,13 +95,9 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     description = read_description(directory)
     name = description["architecture"]
     if is_foreign(name) and not trust_code:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {name!r}, code from outside rescorer",
-            "one of rescorer's own",
-            "If you trust this code, allow running it with --trust-code",
-        )
+        found = f"the architecture {name!r}, code from outside rescorer"
+        hint = "If you trust this code, allow running it with --trust-code"
+        raise InputError(directory / DESCRIPTION, None, found, "one of rescorer's own", hint)
     architecture = load(name)
     shortlists = _shortlists(directory, description)
     settings = settings_of_sizes(directory, description)
@@ -152,26 +148,19 @@ def _empty_network(
             network: nn.Module = architecture.network(settings, shortlists)
             return network
     except (RuntimeError, OverflowError, TypeError) as error:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"sizes that no network can have: {' '.join(str(error).split())[:200]}",
-            "the sizes of the network in model.safetensors",
-            TRAIN_AGAIN,
-        ) from error
+        found = f"sizes that no network can have: {' '.join(str(error).split())[:200]}"
+        expected = "the sizes of the network in model.safetensors"
+        raise InputError(directory / DESCRIPTION, None, found, expected, TRAIN_AGAIN) from error
 
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
     """The vocabularies of a model, checked against their digests."""
     for name, digest in description["vocabularies"].items():
         if _digest(directory / name) != digest:
-            raise InputError(
-                directory / name,
-                None,
-                "other words than the network was trained with",
-                f"the file that was saved with {WEIGHTS}",
-                "Restore it, or train the model again",
-            )
+            found = "other words than the network was trained with"
+            expected = f"the file that was saved with {WEIGHTS}"
+            hint = "Restore it, or train the model again"
+            raise InputError(directory / name, None, found, expected, hint)
     target = Vocabulary.load(directory / TARGET_VOCABULARY)
     source = directory / SOURCE_VOCABULARY
     return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
@@ -263,12 +252,9 @@ def ngram_scorer_of_model(
     model = load_model(directory, trust_code)
     ngrams = load(model.architecture).ngrams
     if ngrams is None:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {model.architecture!r}, which cannot score n-grams",
-            'a network over windows, such as "cslm" or "nnjm"',
-        )
+        found = f"the architecture {model.architecture!r}, which cannot score n-grams"
+        expected = 'a network over windows, such as "cslm" or "nnjm"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     _check_denominator(model, directory, compute)
     return ngrams(model, compute)
 
@@ -302,12 +288,9 @@ def generator_of_model(
     model = load_model(directory, trust_code)
     new_generator = load(model.architecture).generator
     if new_generator is None:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {model.architecture!r}, which cannot generate",
-            'a recurrent network, such as "encdec" or "rnn_lm"',
-        )
+        found = f"the architecture {model.architecture!r}, which cannot generate"
+        expected = 'a recurrent network, such as "encdec" or "rnn_lm"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator
 

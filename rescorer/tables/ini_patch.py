@@ -87,12 +87,8 @@ def table_feature(ini: MosesIni, table: Path) -> Feature:
             return feature
     if len(features) == 1:
         return features[0]
-    raise InputError(
-        ini.path,
-        None,
-        f"{len(features)} features of type {TABLE_KIND}, none with path={table}",
-        "the one that reads the table",
-    )
+    found = f"{len(features)} features of type {TABLE_KIND}, none with path={table}"
+    raise InputError(ini.path, None, found, "the one that reads the table")
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:

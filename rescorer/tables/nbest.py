@@ -125,13 +125,9 @@ def _links(entry: NBestEntry, nbest: str) -> bytes:
     """The word links of an entry, the last of its fields."""
     links = entry.rest[-1].strip() if entry.rest else None
     if links is None or not LINKS.fullmatch(links):
-        raise InputError(
-            nbest,
-            entry.line_number,
-            "no word links",
-            "links such as 0-0 1-2 in the last field",
-            "Decode with --print-alignment-info-in-n-best",
-        )
+        expected = "links such as 0-0 1-2 in the last field"
+        hint = "Decode with --print-alignment-info-in-n-best"
+        raise InputError(nbest, entry.line_number, "no word links", expected, hint)
     return links
 
 
@@ -146,22 +142,14 @@ def _check(
     entry: NBestEntry, nbest: str, source: Path, n_sentences: int, features: Sequence[str]
 ) -> None:
     if entry.sentence_id >= n_sentences:
-        raise InputError(
-            nbest,
-            entry.line_number,
-            f"the sentence id {entry.sentence_id}",
-            f"an id below {n_sentences}, the number of lines of {source}",
-            "Is this the text that was translated?",
-        )
+        found = f"the sentence id {entry.sentence_id}"
+        expected = f"an id below {n_sentences}, the number of lines of {source}"
+        hint = "Is this the text that was translated?"
+        raise InputError(nbest, entry.line_number, found, expected, hint)
     given = parse_features(entry, nbest)
     for feature in (name for name in features if name in given):
-        raise InputError(
-            nbest,
-            entry.line_number,
-            f"the feature {feature}",
-            "a list without it",
-            "Use another name",
-        )
+        found = f"the feature {feature}"
+        raise InputError(nbest, entry.line_number, found, "a list without it", "Use another name")
 
 
 def _with_scores(

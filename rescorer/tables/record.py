@@ -306,10 +306,6 @@ def bad_rows_of(out: str) -> Path:
 def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
     for column in columns:
         if column in FORMER_COLUMNS:
-            raise InputError(
-                path,
-                None,
-                f"the column {column!r} of an earlier version",
-                f"columns among {', '.join(get_args(Column))}",
-                "Score the table anew",
-            )
+            found = f"the column {column!r} of an earlier version"
+            expected = f"columns among {', '.join(get_args(Column))}"
+            raise InputError(path, None, found, expected, "Score the table anew")

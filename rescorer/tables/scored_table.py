@@ -115,10 +115,7 @@ class Run:
             with StreamOutput(self.out) as stream:
                 yield stream
             return
-        with (
-            held_file(self.out),
-            PartialFile(self.out, self.record.settings, self.resume) as file,
-        ):
+        with held_file(self.out), PartialFile(self.out, self.record.settings, self.resume) as file:
             yield file
 
     def blocks(self, n_done: int = 0) -> Iterator[Block]:

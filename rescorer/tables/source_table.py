@@ -184,8 +184,4 @@ def table_identity(table: Place) -> dict[str, Any]:
     if isinstance(table, Stream) or not table.exists():
         return {"path": str(table)}
     state = table.stat()
-    return {
-        "path": str(table.resolve()),
-        "bytes": state.st_size,
-        "modified_ns": state.st_mtime_ns,
-    }
+    return {"path": str(table.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}

@@ -103,13 +103,9 @@ def _check_range(
     n_source, n_target = map(len, words)
     for source, target in given:
         if source >= n_source or target >= n_target:
-            raise InputError(
-                path,
-                number,
-                f"the link {source}-{target}",
-                f"words of a pair of {n_source} source and {n_target} target words, from 0",
-                "Give the links of these two texts, SOURCE-TARGET",
-            )
+            expected = f"words of a pair of {n_source} source and {n_target} target words, from 0"
+            hint = "Give the links of these two texts, SOURCE-TARGET"
+            raise InputError(path, number, f"the link {source}-{target}", expected, hint)
 
 
 def attention_reader_of_model(
@@ -131,12 +127,9 @@ def attention_reader_of_model(
     source = model.shortlists.source
     network: Any = scorer.network if isinstance(scorer, TrieScorer) else None
     if source is None or not isinstance(network, Attentive):
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"a network of the architecture {model.architecture!r} without an attention",
-            'one with it, such as "rnnsearch" with the context "attention"',
-        )
+        found = f"a network of the architecture {model.architecture!r} without an attention"
+        expected = 'one with it, such as "rnnsearch" with the context "attention"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     attentive: Any = network  # both a Recurrent and Attentive
     reader = AttentionReader(attentive, source, model.shortlists.target)
     return RightToLeftReader(reader) if model.goes_right_to_left else reader
@@ -236,9 +229,7 @@ class AlignmentError:
 
     def __add__(self, other: AlignmentError) -> AlignmentError:
         return AlignmentError(
-            self.n_found + other.n_found,
-            self.n_given + other.n_given,
-            self.n_both + other.n_both,
+            self.n_found + other.n_found, self.n_given + other.n_given, self.n_both + other.n_both
         )
 
     @property

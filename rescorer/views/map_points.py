@@ -162,10 +162,6 @@ def _linked_words(
     split, place = split_words(words), 1 if side == "source" else 0
     touched = sorted({link[place] for link in parse_links(links, table, line_number)})
     if touched and touched[-1] >= len(split):
-        raise InputError(
-            table,
-            line_number,
-            f"a link to word {touched[-1]} of {len(split)}",
-            "links inside the pair",
-        )
+        found = f"a link to word {touched[-1]} of {len(split)}"
+        raise InputError(table, line_number, found, "links inside the pair")
     return [split[number] for number in touched]

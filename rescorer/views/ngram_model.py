@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError, extra_named
 from moses_bridge.base.textio import StrPath
-from moses_bridge.builtin.language_model.kenlm_binary import (
-    UnreadTypeError,
-)
+from moses_bridge.builtin.language_model.kenlm_binary import UnreadTypeError
 from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch

@@ -52,13 +52,9 @@ def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPa
     """
     known = [phrase for run in _runs(phrases) for phrase in _known(run, vocabulary)]
     if not known:
-        raise InputError(
-            table,
-            None,
-            "no phrase whose words the model knows",
-            "phrases of the language that the model reads",
-            "Name the other column with --side, or the table that the model was trained on",
-        )
+        expected = "phrases of the language that the model reads"
+        hint = "Name the other column with --side, or the table that the model was trained on"
+        raise InputError(table, None, "no phrase whose words the model knows", expected, hint)
     print_note(f"{len(known):,} of {len(phrases):,} phrases have only words that the model knows")
     return known
 

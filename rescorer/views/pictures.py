@@ -85,10 +85,7 @@ class AttentionPicture(NamedTuple):
 def draw_attention(picture: AttentionPicture, path: Path) -> None:
     """Write the matrix of weights, 0 to 1, as PNG and SVG; the path is without suffix."""
     n_rows, n_columns = picture.weights.shape
-    inches = (
-        MARGIN_INCHES + INCHES_A_WORD * n_columns,
-        MARGIN_INCHES + INCHES_A_WORD * n_rows,
-    )
+    inches = (MARGIN_INCHES + INCHES_A_WORD * n_columns, MARGIN_INCHES + INCHES_A_WORD * n_rows)
     with new_figure(inches) as (figure, axes):
         image = axes.imshow(
             picture.weights, cmap=WEIGHT_COLOURS, vmin=0, vmax=1, interpolation="nearest"

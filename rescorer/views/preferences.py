@@ -164,13 +164,9 @@ def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple
     n_share = max(int(share * len(ranked)), 1)
     least_frequent, most_rare = float(ranked[-n_share]), float(ranked[n_share - 1])
     if least_frequent <= most_rare:
-        raise InputError(
-            table,
-            None,
-            f"a count of {most_rare:g} for frequent and for rare source phrases",
-            "phrases of different frequency",
-            "Use a larger table, fewer words (--min-words) or fewer targets (--min-targets)",
-        )
+        found = f"a count of {most_rare:g} for frequent and for rare source phrases"
+        hint = "Use a larger table, fewer words (--min-words) or fewer targets (--min-targets)"
+        raise InputError(table, None, found, "phrases of different frequency", hint)
     return least_frequent, most_rare
 
 
@@ -197,13 +193,9 @@ def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
 
 def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_number: int) -> None:
     if source in before:
-        raise InputError(
-            table,
-            line_number,
-            f"the source {shown(source)} again",
-            "all rows of a source together",
-            "Sort the table: LC_ALL=C sort",
-        )
+        found = f"the source {shown(source)} again"
+        expected = "all rows of a source together"
+        raise InputError(table, line_number, found, expected, "Sort the table: LC_ALL=C sort")
 
 
 def _groups(block: Block) -> Iterator[tuple[int, int]]:

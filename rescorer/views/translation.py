@@ -62,13 +62,9 @@ def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
         fields = split_words(line)
         prob = _prob(fields[2]) if len(fields) == 3 else math.nan
         if not 0 <= prob <= 1:
-            raise InputError(
-                path,
-                line_number,
-                shown(line),
-                "a target word, a source word and a probability",
-                "This is the file lex.f2e of Moses's training",
-            )
+            expected = "a target word, a source word and a probability"
+            hint = "This is the file lex.f2e of Moses's training"
+            raise InputError(path, line_number, shown(line), expected, hint)
         target, source = fields[:2]
         tables = [lexicon.best] if target in known else [lexicon.best, lexicon.best_outside]
         for table in tables:

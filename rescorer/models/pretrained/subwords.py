@@ -89,13 +89,9 @@ class Subwords:
         self._source_text = PlainText(source, settings.detokenize, settings.case)
         self._target_text = PlainText(target, settings.detokenize, settings.case)
         if self._tokenizer.eos_token_id is None:
-            raise InputError(
-                directory,
-                None,
-                "a tokenizer without an end of sentence",
-                "one with an eos_token",
-                "Without it no log-probability of a whole sentence is known",
-            )
+            found = "a tokenizer without an end of sentence"
+            hint = "Without it no log-probability of a whole sentence is known"
+            raise InputError(directory, None, found, "one with an eos_token", hint)
         self.end = int(self._tokenizer.eos_token_id)
         self.end_name = str(self._tokenizer.eos_token)
         self.target_prefix = self._prefix(directory)
@@ -137,12 +133,8 @@ class Subwords:
         """The ids before the end in an empty target."""
         empty = self._targets([""])[0]
         if self.end in empty[:-1]:
-            raise InputError(
-                directory,
-                None,
-                f"a tokenizer that ends targets with {' '.join(self.names(empty))}",
-                f"one that ends them with {self.end_name}",
-            )
+            found = f"a tokenizer that ends targets with {' '.join(self.names(empty))}"
+            raise InputError(directory, None, found, f"one that ends them with {self.end_name}")
         return empty[:-1]
 
 
