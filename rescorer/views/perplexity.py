@@ -10,7 +10,8 @@ number is given too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,23 +20,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError, extra_named
 from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import StrPath
+from moses_bridge.builtin.language_model.kenlm_binary import UnreadTypeError
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
-from rescorer.contract.scorer import Scorer, WordScorer
+from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model
 from rescorer.models.pretrained.choice import scorer_of_pretrained
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
 from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
-from rescorer.views.ngram_model import read_ngram_model
 
 SENTENCES_AT_ONCE = 512
+MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
 
 @dataclass(frozen=True)
@@ -281,3 +285,70 @@ def _result(
 def _perplexity(log_prob: float, n_words: int) -> float:
     """The exponential of the mean of -log p."""
     return math.exp(-log_prob / n_words)
+
+
+@dataclass(frozen=True)
+class NgramModel:
+    """An n-gram model; a `WordScorer`.
+
+    An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none.
+
+    Attributes:
+        order: words of its longest n-grams.
+        is_known: whether it has a probability for a word of text.
+        sentence_log_probs: natural log p of each word of a sentence and of </s>.
+    """
+
+    order: int
+    is_known: Callable[[bytes], bool]
+    sentence_log_probs: Callable[[Sequence[bytes]], Iterable[float]]
+
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
+        """See `contract.WordScorer`; the sources are ignored."""
+        values, lens = [np.zeros(0)], []
+        for target in batch.targets:
+            words = [word if self.is_known(word) else b"<unk>" for word in split_words(target)]
+            values.append(np.array([*self.sentence_log_probs(words)]))
+            lens.append(len(words) + 1)
+        pairs: NDArray[np.int64] = np.repeat(np.arange(len(lens)), np.array(lens, np.int64))
+        return WordLogProbs(np.concatenate(values), pairs)
+
+
+def read_ngram_model(path: StrPath) -> NgramModel:
+    """Read an ARPA file, compressed by suffix, or a binary file of KenLM.
+
+    KenLM itself reads what `LmIndex` does not: probing files with rest costs, and files without words.
+
+    Raises:
+        InputError: the file is malformed.
+        MissingExtraError: it is one for KenLM itself, which is not installed.
+    """
+    try:
+        index = LmIndex.read(path)
+    except UnreadTypeError:
+        return _of_kenlm(path)
+    known = frozenset(index.vocabulary) - MARKERS
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        values, _ = index.score_sentence(words)
+        return (value * math.log(10) for value in values)
+
+    return NgramModel(index.order, known.__contains__, log_probs)
+
+
+def _of_kenlm(path: StrPath) -> NgramModel:
+    with extra_named("kenlm"):
+        import kenlm
+    try:
+        model = kenlm.Model(os.fspath(path))
+    except OSError as error:
+        found = f"a file that kenlm cannot read ({str(error)[:200]})"
+        raise InputError(path, None, found, "a binary file of this kenlm's version") from error
+
+    def is_known(word: bytes) -> bool:
+        return word not in MARKERS and word in model
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        return (value[0] * math.log(10) for value in model.full_scores(b" ".join(words)))
+
+    return NgramModel(int(model.order), is_known, log_probs)
