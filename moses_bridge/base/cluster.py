@@ -63,9 +63,7 @@ class Cluster:
     unit: Unit = "CPU"
 
     def workers(self, prepare: Preparation[Item, Result]) -> Workers[Item, Result]:
-        """The workers, for a `with` block; each makes its function once by prepare, which is sent
-        to it.
-        """
+        """The workers, for a `with` block; prepare is sent to each of them to make its function."""
         return Workers(self, prepare)
 
     def map_in_order(

@@ -75,13 +75,7 @@ def error_tail(stderr: IO[bytes]) -> str:
 class AskedProgram:
     """A running program that reads questions on its standard input and writes answers.
 
-    Args:
-        command: program and arguments.
-
-    Attributes:
-        input: its standard input; the program ends when this is closed.
-        output: its standard output.
-        pid: the number of its process.
+    The program ends when its input is closed; pid is the number of its process.
 
     Raises:
         ToolError: it cannot be started.

@@ -50,12 +50,7 @@ class Provenance:
 
 
 def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
-    """The origin of a result made here and now.
-
-    Args:
-        arguments: program and arguments, as in sys.argv.
-        inputs: the files read, each with its SHA-256.
-    """
+    """The origin of a result made here and now, from sys.argv and the SHA-256 of each input."""
     commit, changed = _source()
     return Provenance(
         shown_command(arguments),

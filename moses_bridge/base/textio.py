@@ -1,6 +1,4 @@
-"""All reading and writing of text: bytes, "\\n" alone ends a line, compression by suffix, whole
-files.
-"""
+"""All reading and writing of text: bytes, compressed by suffix, whole files; "\\n" ends lines."""
 
 from __future__ import annotations
 
@@ -293,11 +291,7 @@ def read_bytes(path: StrPath) -> bytes:
     Raises:
         InputError: the file cannot be read, or its compressed data are damaged.
     """
-    with open_read(path) as stream:
-        try:
-            return stream.read()
-        except Exception as error:  # each compression has an error class of its own
-            raise damaged(path, None, error) from error
+    return b"".join(read_pieces(path))
 
 
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:

@@ -48,12 +48,9 @@ class MeanOfSentenceLogProbs(_Ensemble):
 class MeanOfWordProbs(_Ensemble):
     """Natural log of the product of the words' mean probabilities.
 
-    Args:
-        scorers: each of them a `WordScorer`, all with the same target words.
-
     Raises:
         ConfigError: a model does not predict word by word, goes from the other end than another, or
-            knows other words: then <unk> is another event.
+            knows other target words: then <unk> is another event.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:

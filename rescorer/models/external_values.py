@@ -61,11 +61,7 @@ class UnfitAnswer(UnscorablePair):
 
 
 def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
-    """The scorer of a program using the protocol of this module.
-
-    Args:
-        command: the program and its arguments, as a shell takes them.
-        with_links: whether it is given word links.
+    """The scorer of a program using the protocol of this module, as a shell starts it.
 
     Raises:
         ConfigError: the command is malformed.

@@ -33,19 +33,12 @@ PHRASES_AT_ONCE = 4096
 
 
 class Model:
-    """A trained model, made by `rescorer.load`.
+    """A trained model, made by `rescorer.load`, with the same arguments.
 
     Texts are str or bytes; a str is read as its bytes in UTF-8. Words are separated by blanks.
 
-    Args:
-        directory: written by `rescorer train`, or the name of a pretrained model, such as
-            hf:DIRECTORY.
-        compute: the device and the precision.
-        trust_code: import an architecture from outside this package, which runs its code.
-        settings: text settings of a pretrained model.
-
     Attributes:
-        directory: the same.
+        directory: its directory, or the name of a pretrained model.
         named: its scorer, for `rescorer.rescore` and the functions of the commands.
 
     Raises:

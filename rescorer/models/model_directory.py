@@ -49,15 +49,10 @@ def save_model(
     shortlists: Shortlists,
     training: Mapping[str, Any],
 ) -> None:
-    """Write a model directory; the weights come last, so a directory with weights is complete.
+    """Write a model directory, made if missing.
 
-    Args:
-        directory: made if missing.
-        architecture: its name.
-        network: the network.
-        sizes: its sizes, a dataclass.
-        shortlists: the words it knows.
-        training: settings and results of the training, kept for the record.
+    The sizes are a dataclass; training has settings and results, kept for the record. The weights
+    come last, so a directory with weights is complete.
     """
     vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
     known = {name: words for name, words in vocabularies.items() if words is not None}
@@ -83,9 +78,7 @@ def written_files(directory: Path) -> list[Path]:
 def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     """Read a model directory written by `rescorer train`.
 
-    Args:
-        directory: its path.
-        trust_code: import an architecture from outside this package, which runs its code.
+    With trust_code an architecture from outside this package is imported, which runs its code.
 
     Raises:
         InputError: a file is missing, damaged, of another version or does not fit the others, or

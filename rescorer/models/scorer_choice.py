@@ -73,13 +73,7 @@ def scorer_of(
     trust_code: bool = False,
     settings: PretrainedSettings | None = None,
 ) -> NamedScorer:
-    """The scorer of a model directory, or of a pretrained model.
-
-    Args:
-        model: what `rescorer train` wrote, or a name as of `rescorer.models.pretrained.settings`.
-        compute: on what and how precisely.
-        trust_code: see `rescorer.models.model_directory.load_model`.
-        settings: of the text of pretrained models; None for those by default.
+    """The scorer of a model directory, or of a name of `rescorer.models.pretrained.settings`.
 
     Raises:
         InputError: the directory is not a whole model.
@@ -151,29 +145,21 @@ class ScorerChoice:
             ToolError: there is no program of a command.
         """
         self._check()
+        scorers = []
         if self.control is not None:
-            scorers = [scorer_of_control(self.control, self.seed)]
-        else:
-            scorers = [
-                *(
-                    scorer_of(model, self.compute, self.trust_code, self.pretrained)
-                    for model in self.models
-                ),
-                *self._from_outside(),
-            ]
+            scorers.append(scorer_of_control(self.control, self.seed))
+        for model in self.models:
+            scorers.append(scorer_of(model, self.compute, self.trust_code, self.pretrained))
+        if self.commands or self.factories:
+            from rescorer.models.external_values import scorer_of_command, scorer_of_factory
+
+            scorers += [scorer_of_command(command, self.with_links) for command in self.commands]
+            scorers += map(scorer_of_factory, self.factories)
         if self.mean is None:
             return scorers
         from rescorer.models.ensemble import named_ensemble
 
         return [named_ensemble(scorers, self.mean)]
-
-    def _from_outside(self) -> list[NamedScorer]:
-        if not self.commands and not self.factories:
-            return []
-        from rescorer.models.external_values import scorer_of_command, scorer_of_factory
-
-        commands = [scorer_of_command(command, self.with_links) for command in self.commands]
-        return [*commands, *map(scorer_of_factory, self.factories)]
 
     def _check(self) -> None:
         others = (*self.models, *self.commands, *self.factories)

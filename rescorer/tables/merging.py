@@ -28,17 +28,10 @@ def merge_shards(
     ini_out: Path | None = None,
     command: str = "",
 ) -> list[str]:
-    """Join the shards of a table and patch its moses.ini.
+    """Join the shards of a table and patch its moses.ini, if any.
 
-    Args:
-        parts: the tables written by `rescorer score --shard`, in any order.
-        out: the table to write, with the suffix of the parts.
-        ini: moses.ini of the scored table; None to patch none.
-        ini_out: the ini to write.
-        command: the command line, for the record.
-
-    Returns:
-        Lines for the user; see `score_table`.
+    The parts are tables of `rescorer score --shard`, in any order; out has their suffix. The
+    options and the returned lines are those of `score_table`.
 
     Raises:
         InputError: a shard is missing, named twice, damaged or of another table or model, or the
@@ -95,22 +88,15 @@ def _check_content(part: RunRecord) -> None:
     if recorded is None:
         _check_rows(path, part)
         return
-    n_bytes = _size(path)
+    try:
+        n_bytes = path.stat().st_size
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
     if n_bytes != recorded.n_bytes:
         raise _damaged(path, f"{n_bytes:,} bytes", f"{recorded.n_bytes:,}, as {part.sidecar} says")
     if Content.of(path) != recorded:
-        found, expected = (
-            "other bytes than were written",
-            f"the bytes with the digest in {part.sidecar}",
-        )
-        raise _damaged(path, found, expected)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
+        found = "other bytes than were written"
+        raise _damaged(path, found, f"the bytes with the digest in {part.sidecar}")
 
 
 def _check_rows(path: Path, part: RunRecord) -> None:

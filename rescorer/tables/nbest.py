@@ -36,19 +36,19 @@ LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 ENTRIES_AT_ONCE = 2_000
 
 
-@dataclass(frozen=True)
-class _Hypothesis:
-    line: bytes
-    entry: NBestEntry
-    links: bytes
-
-
 class _Key(NamedTuple):
     """The key of a hypothesis; hypotheses with equal keys have equal values."""
 
     sentence_id: int
     words: bytes
     links: bytes
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    line: bytes
+    line_number: int
+    key: _Key
 
 
 def add_feature(
@@ -61,11 +61,11 @@ def add_feature(
     per_word_feature: str = "",
     per_word: bool = False,
 ) -> int:
-    """Append `NAME= value` to the features of each entry; every other byte stays.
+    """Append `NAME= value` to each entry's features, and return the number of entries.
 
-    The value is the scorer's for the entry's words, given the source sentence of its id; a
-    probabilistic model's is the natural log-probability, </s> included. Totals do not change, since
-    the feature has no weight yet.
+    Every other byte stays. The value is the scorer's for the entry's words, given the source
+    sentence of its id; a probabilistic model's is the natural log-probability, </s> included.
+    Totals do not change, since the feature has no weight yet.
 
     Args:
         nbest: n-best list in Moses's format; ids need not be contiguous.
@@ -77,9 +77,6 @@ def add_feature(
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
         per_word: divide the value of the one feature by the number of words + 1.
-
-    Returns:
-        The number of entries written.
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.
@@ -112,11 +109,12 @@ def _blocks(
         entry = parse_entry(line, nbest, line_number)
         _check(entry, nbest, source, n_sentences, features)
         full = len(block) >= ENTRIES_AT_ONCE
-        if full and entry.sentence_id != block[-1].entry.sentence_id:
+        if full and entry.sentence_id != block[-1].key.sentence_id:
             yield block
             block = []
         links = _links(entry, nbest) if needs_links else b""
-        block.append(_Hypothesis(line, entry, links))
+        key = _Key(entry.sentence_id, entry.words, links)
+        block.append(_Hypothesis(line, line_number, key))
     if block:
         yield block
 
@@ -162,7 +160,7 @@ def _with_scores(
     """The lines with the features, each the value, or the value per word."""
     lines = []
     for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
-        line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
+        line, n_words = hypothesis.line, len(split_words(hypothesis.key.words)) + 1
         for name, is_per_word in features:
             line = with_feature(line, name, value / n_words if is_per_word else value)
         lines.append(line)
@@ -173,11 +171,7 @@ def _values(
     block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
 ) -> list[float]:
     """The value of each hypothesis; one repeated in a sentence is computed once."""
-    keys = [
-        _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
-        for hypothesis in block
-    ]
-    different, which = distinct(keys)
+    different, which = distinct([hypothesis.key for hypothesis in block])
     batch = Batch(
         [sentences[key.sentence_id] for key in different],
         [key.words for key in different],
@@ -203,8 +197,4 @@ def _values(
 
 def _line_of(key: _Key, block: Sequence[_Hypothesis]) -> int:
     """The first line of a block with that key."""
-    return next(
-        each.entry.line_number
-        for each in block
-        if key == _Key(each.entry.sentence_id, each.entry.words, each.links)
-    )
+    return next(each.line_number for each in block if each.key == key)

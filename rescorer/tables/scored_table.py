@@ -234,7 +234,7 @@ def score_table(
     command: str = "",
     executor: Executor | None = None,
 ) -> list[str]:
-    """Add columns to a table and patch its moses.ini; see `add_columns`.
+    """Add columns to a table and patch its moses.ini; see `add_columns` and `rescorer.rescore`.
 
     Args:
         path: the phrase table.
@@ -247,9 +247,6 @@ def score_table(
         replace: replace the columns listed in TABLE.json, in their format, instead of appending.
         command: the command line, for the record.
         executor: scores the blocks; None scores them in this process.
-
-    Returns:
-        Lines for the user: the files written, and the next steps for Moses.
 
     Raises:
         InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is

@@ -145,28 +145,28 @@ def align(
 ) -> AlignmentError | None:
     """Write the word links of each pair: each target word with its most attended source word.
 
+    Either all pairs have given links or none; the error against them is returned.
+
     Args:
         reader: of a network with attention.
-        pairs: all with given links, or none.
+        pairs: the words and given links.
         out: links in Pharaoh format, a line a pair, compressed by suffix.
         matrix: JSON lines with all weights.
         pictures: the pairs to draw.
         min_weight: of a link, 0 to 1.
 
-    Returns:
-        The error against the given links; None without those.
-
     Raises:
         ConfigError: a picture is requested of a missing line.
     """
     drawn = _check_lines(pictures, len(pairs))
-    batch = Batch(*([b" ".join(side) for side in sides] for sides in _sides(pairs)))
+    sources = [b" ".join(pair.source) for pair in pairs]
+    targets = [b" ".join(pair.target) for pair in pairs]
     error = AlignmentError()
     with contextlib.ExitStack() as files:
         stream = files.enter_context(open_write(out))
         matrices = files.enter_context(open_write(matrix)) if matrix else None
         progress = files.enter_context(Progress("align", len(pairs), "pairs"))
-        read = zip(pairs, reader.matrices(batch), strict=True)
+        read = zip(pairs, reader.matrices(Batch(sources, targets)), strict=True)
         for number, (pair, weights) in enumerate(read, start=1):
             links = attention_links(weights, min_weight)
             stream.write(format_links(links) + b"\n")
@@ -177,10 +177,6 @@ def align(
                 _draw(pair, weights, number, pictures.directory)
             progress.update()
     return error if pairs and pairs[0].given is not None else None
-
-
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[list[bytes]], list[list[bytes]]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
 
 
 def _check_lines(pictures: AttentionPictures | None, n_pairs: int) -> frozenset[int]:

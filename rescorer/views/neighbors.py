@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from moses_bridge.base.errors import ConfigError, shown
 from moses_bridge.base.textio import place_of
 from moses_bridge.formats.words import as_text, readable, split_words
@@ -96,19 +93,19 @@ def phrase_neighbors(
     keep: Path | None = None,
     compute: Compute | None = None,
 ) -> list[Neighbors]:
-    """The nearest phrases of a table by the cosine of their summaries.
+    """The at most n_best nearest phrases of a table, by the cosine of their summaries.
 
     Candidates are the distinct phrases of a column with only words known to the network. They are
     encoded block by block, and only one block and the best ones are in memory, besides the text of
-    the phrases.
+    the phrases. The queries need not be in the table.
 
     Args:
         learned: the model.
-        phrases: the queries; they need not be in the table.
+        phrases: the queries.
         table: a phrase table.
         side: the column with phrases the network reads: "target" for one trained in the other
             direction.
-        n_best: neighbours of each at most.
+        n_best: neighbours of each.
         keep: a folder for the encoded phrases, 4 bytes a unit, used again with the same model and
             table.
         compute: how the phrases are encoded.
@@ -169,12 +166,8 @@ def _without_themselves(
             Neighbors(
                 query,
                 tuple(candidates[row] for row in near.rows[others]),
-                tuple(_numbers(near.cosines[others])),
+                tuple(near.cosines[others].tolist()),
                 len(candidates),
             )
         )
     return result
-
-
-def _numbers(cosines: NDArray[np.float32]) -> list[float]:
-    return [float(cosine) for cosine in cosines]

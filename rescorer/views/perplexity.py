@@ -97,7 +97,7 @@ class PerplexityReport:
         n_sentences: sentences, empty lines left out.
         n_words: predicted words, </s> of each sentence included.
         n_outside: words unknown to at least one model.
-        models: in the order they were named.
+        models: in the order of the arguments.
     """
 
     text: str
@@ -142,11 +142,7 @@ def load_text_model(
 ) -> TextModel:
     """A model directory of any architecture, the file of an n-gram model, or a pretrained model.
 
-    Args:
-        path: of the model, or the name of a pretrained one.
-        compute: the device and the precision.
-        trust_code: see `rescorer.models.model_directory.load_model`.
-        settings: text settings of pretrained models; None for the defaults.
+    The settings are for the text of pretrained models; None for the defaults.
 
     Raises:
         InputError: the directory is not a whole model, its model does not predict word by word, or
@@ -193,10 +189,6 @@ def _knows(shortlists: Shortlists) -> Callable[[bytes], bool]:
 
 def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
     """Perplexities of one model or more on the same text.
-
-    Args:
-        models: at least one.
-        data: the text, and its source and word links if a model needs them.
 
     Raises:
         InputError: the text is empty, or the files do not have equally many lines.

@@ -50,23 +50,16 @@ def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPa
     Raises:
         InputError: there is none: the table is of other languages, say.
     """
-    known = [phrase for run in _runs(phrases) for phrase in _known(run, vocabulary)]
+    known = list[bytes]()
+    for first in range(0, len(phrases), ROWS_AT_ONCE):
+        part = phrases[first : first + ROWS_AT_ONCE]
+        known += [part[row] for row in np.flatnonzero(vocabulary.n_unknown(part) == 0).tolist()]
     if not known:
         expected = "phrases of the language that the model reads"
         hint = "Name the other column with --side, or the table that the model was trained on"
         raise InputError(table, None, "no phrase whose words the model knows", expected, hint)
     print_note(f"{len(known):,} of {len(phrases):,} phrases have only words that the model knows")
     return known
-
-
-def _known(phrases: Sequence[bytes], vocabulary: Vocabulary) -> list[bytes]:
-    known = vocabulary.n_unknown(phrases) == 0
-    return [phrases[row] for row in np.flatnonzero(known).tolist()]
-
-
-def _runs(phrases: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for first in range(0, len(phrases), ROWS_AT_ONCE):
-        yield phrases[first : first + ROWS_AT_ONCE]
 
 
 def unknown_words(phrase: bytes, vocabulary: Vocabulary) -> list[bytes]:
@@ -183,23 +176,16 @@ def keep_vectors(
         UserError: another command writes into the folder.
     """
     with held_directory(folder):
-        _write_vectors(folder, identity, phrases, summaries)
-
-
-def _write_vectors(
-    folder: Path, identity: dict[str, Any], phrases: Sequence[bytes], summaries: Summaries
-) -> None:
-    (folder / DESCRIPTION).unlink(missing_ok=True)
-    blocks = encoded_blocks(phrases, summaries)
-    with open_write(folder / VECTORS) as stream:
-        for number, block in enumerate(blocks):
-            if number == 0:
-                header = {"descr": "<f4", "fortran_order": False}
-                shape = (len(phrases), block.shape[1])
-                np.lib.format.write_array_header_1_0(stream, {**header, "shape": shape})
-            stream.write(block.astype("<f4").tobytes())
-    write_lines(folder / PHRASES, list(phrases))
-    write_json(folder / DESCRIPTION, {"format_version": FORMAT_VERSION, **identity})
+        (folder / DESCRIPTION).unlink(missing_ok=True)
+        with open_write(folder / VECTORS) as stream:
+            for number, block in enumerate(encoded_blocks(phrases, summaries)):
+                if number == 0:
+                    header = {"descr": "<f4", "fortran_order": False}
+                    shape = (len(phrases), block.shape[1])
+                    np.lib.format.write_array_header_1_0(stream, {**header, "shape": shape})
+                stream.write(block.astype("<f4").tobytes())
+        write_lines(folder / PHRASES, list(phrases))
+        write_json(folder / DESCRIPTION, {"format_version": FORMAT_VERSION, **identity})
 
 
 def kept_vectors(folder: Path, identity: dict[str, Any]) -> KeptVectors | None:

@@ -139,14 +139,10 @@ def _agrees(row: Preference, name: str) -> bool:
 def preferences(
     table: Path, scorers: Sequence[NamedScorer], config: PreferencesConfig
 ) -> Preferences:
-    """Draw source phrases and rank the table's targets of each.
+    """Draw source phrases of a table with counts, and rank its targets of each.
 
-    The table is read twice; its long source phrases and all rows of those drawn are in memory.
-
-    Args:
-        table: a phrase table with counts.
-        scorers: networks, with different names.
-        config: the draw.
+    The scorers have different names. The table is read twice; its long source phrases and all rows
+    of those drawn are in memory.
 
     Raises:
         InputError: a row is malformed or has no counts, or there are no frequent and rare phrases.

@@ -114,12 +114,7 @@ SENTENCES_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class NBestOutput:
-    """An n-best list to write.
-
-    Attributes:
-        path: its file, compressed by suffix.
-        feature: name of log p(words | source): letters and digits.
-    """
+    """An n-best list to write, compressed by suffix, and its name of log p(words | source)."""
 
     path: str
     feature: str = "NN0"
@@ -133,22 +128,12 @@ def translate(
     nbest: NBestOutput | None = None,
     lexicon: TranslationLexicon = NO_LEXICON,
 ) -> int:
-    """Write the best translation of each line, and n-best lists if requested.
+    """Write the best translation of each line of tokenised text, and n-best lists if requested.
 
     An empty line is translated to an empty one and has no n-best list. In an n-best list the
     feature is natural log p of the words as generated, <unk> among them, and the total is its value
-    with the length penalty.
-
-    Args:
-        generator: of a model directory.
-        text: tokenised sentences, one a line.
-        config: of the search.
-        out: translations to write, compressed by suffix.
-        nbest: the n-best lists to write; None for none.
-        lexicon: for <unk>; see `without_unknown_words`.
-
-    Returns:
-        The number of words <unk> left in the translations.
+    with the length penalty. The lexicon replaces <unk> (`without_unknown_words`); the number of
+    those left in the translations is returned.
 
     Raises:
         ConfigError: the network sees no source, draws are requested, the feature's name does not

@@ -117,12 +117,8 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs as ids.
-
-    Attributes:
-        sources: ids of each distinct source.
-        which: the source of each target, *Shape:* (n,).
-        targets: ids of each, the end of sentence included.
+    """Pairs as ids, the end of sentence of targets included; which is the source of each, *Shape:*
+    (n,).
     """
 
     sources: Sequence[Ids]

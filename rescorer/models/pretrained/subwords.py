@@ -34,10 +34,7 @@ FIRST_LETTER = re.compile(r"[^\W\d_]")
 class PlainText:
     """Makes running text from tokens.
 
-    Args:
-        language: code of the language: fr, fra, fra_Latn or fr_XX; "" is read as English.
-        detokenize: whether tokens are joined.
-        case: the treatment of letters.
+    A language code is fr, fra, fra_Latn or fr_XX; "" is read as English.
     """
 
     def __init__(self, language: str, detokenize: bool, case: TextCase) -> None:
