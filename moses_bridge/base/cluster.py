@@ -107,7 +107,7 @@ def open_cluster(
         else:
             _check_address(address)
             own = {}
-        with _sigterm_kept(), _searched_as_here():
+        with _sigterm_kept(), _outside_working_directory():
             try:
                 ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
             except Exception as error:  # a machine that is too busy is a bare Exception to Ray
@@ -164,7 +164,7 @@ def _sigterm_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _searched_as_here() -> contextlib.AbstractContextManager[None]:
+def _outside_working_directory() -> contextlib.AbstractContextManager[None]:
     """Leave the working directory while connecting, unless this process imports modules from it.
 
     Ray puts the working directory ahead of its workers' installed packages. In a clone of this
@@ -221,14 +221,10 @@ class _Worker(Generic[Item, Result]):
 
 
 class Workers(Generic[Item, Result]):
-    """The workers of a cluster with the same function, each with one item at a time.
+    """The workers of a cluster, each with one item at a time and a function made once by prepare.
 
     Ray itself would restart a lost worker and repeat its item there; if its machine is gone, that
     item would wait forever. So the item goes to another worker here.
-
-    Args:
-        cluster: the cluster.
-        prepare: makes the function of an item, once in each worker.
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
@@ -309,7 +305,7 @@ class Workers(Generic[Item, Result]):
                     raise error.cause from None
                 raise
             except self.ray.exceptions.RayError as error:
-                ready.extendleft(self._take_leave(promise, error))
+                ready.extendleft(self._replace_lost(promise, error))
                 continue
             if promise in self.starting:
                 self.idle.append(self.starting.pop(promise))
@@ -319,7 +315,7 @@ class Workers(Generic[Item, Result]):
                 self.idle.append(worker)
                 done[number] = result
 
-    def _take_leave(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
+    def _replace_lost(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
         """Replace a lost worker; return its item, if any."""
         items = []
         if promise in self.starting:

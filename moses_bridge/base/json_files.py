@@ -76,13 +76,8 @@ def record_of(
 ) -> Record:
     """A JSON value as a dataclass; by `from_mapping` every key is known, with the right type.
 
-    Args:
-        kind: the dataclass.
-        value: the JSON value.
-        path: path of its file, for errors.
-        what: the expected content, for errors.
-        hint: the remedy, for errors.
-        line: 1-based number of the line.
+    The other arguments are for errors: the file, the expected content, the remedy, and the number
+    of the line, from 1.
 
     Raises:
         InputError: the value is not a table, or a key is unknown, missing or has the wrong type.

@@ -21,7 +21,7 @@ from pathlib import Path
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import removed_by_signals
 
-LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock beside it
+LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock next to it
 NOT_OFFERED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 HOLDER_BYTES = 4096
 _HANDLES: set[int] = set()  # open files with the locks of this process
@@ -140,11 +140,11 @@ def _holder(handle: int) -> str:
         return ""
 
 
-def _let_go() -> None:
+def _close_inherited_locks() -> None:
     """Close the locks in a forked process, whose copies would keep them after the parent."""
     for handle in _HANDLES:
         os.close(handle)
     _HANDLES.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_inherited_locks)

@@ -30,11 +30,8 @@ def run_program(
 ) -> bytes:
     """Run a program to its end, and return its standard output.
 
-    Args:
-        command: program and arguments.
-        stdin_path: file for its standard input, decompressed by suffix; None for an empty input.
-        stdout_path: file for its standard output, written whole or not at all; nothing is returned
-            then.
+    The file stdin_path is its standard input, decompressed by suffix; None is an empty one. The
+    file stdout_path is its standard output, written whole or not at all; nothing is returned then.
 
     Raises:
         InputError: the input cannot be read.
@@ -43,8 +40,11 @@ def run_program(
     with contextlib.ExitStack() as stack:
         stdin: IO[bytes] | int = subprocess.DEVNULL
         if stdin_path:
+            # The program inherits the descriptor.
             stdin = stack.enter_context(tempfile.TemporaryFile())
-            _copy_text(stdin_path, stdin)
+            with open_read(stdin_path) as text:
+                shutil.copyfileobj(text, stdin)
+            stdin.seek(0)
         stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
         stderr = stack.enter_context(tempfile.TemporaryFile())
         try:
@@ -59,20 +59,13 @@ def run_program(
         return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
 
 
-def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
-    """Copy the text of a file, for a program inheriting the descriptor."""
-    with open_read(path) as text:
-        shutil.copyfileobj(text, plain_file)
-    plain_file.seek(0)
-
-
 def error_tail(stderr: IO[bytes]) -> str:
     """The end of a program's messages in a file, as text."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     return stderr.read().decode("utf-8", "replace")
 
 
-class AskedProgram:
+class InteractiveProgram:
     """A running program that reads questions on its standard input and writes answers.
 
     The program ends when its input is closed; pid is the number of its process.

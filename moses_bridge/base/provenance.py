@@ -20,7 +20,7 @@ from moses_bridge.base.machine import n_processors, processor_name
 PROJECT = "rescorer"
 PACKAGES = ("moses_bridge", "rescorer", "tuning")
 GIT_SECONDS = 10
-# A path from the root, also behind what an argument says of it: NAME=/a,/b or NAME:/a.
+# A path from the root, also after a name in an argument: NAME=/a,/b or NAME:/a.
 WHOLE_PATH = re.compile(r"(?<![^=,:\s])/[^=,:\s]+")
 
 

@@ -259,13 +259,9 @@ def line_limit() -> int:
 def too_long(path: StrPath, line_number: int) -> InputError:
     """The error of a line beyond `line_limit`."""
     limit = line_limit() >> 20
-    return InputError(
-        path,
-        line_number,
-        f"a line of more than {limit} MiB",
-        "lines of text",
-        f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}",
-    )
+    found = f"a line of more than {limit} MiB"
+    hint = f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}"
+    return InputError(path, line_number, found, "lines of text", hint)
 
 
 def read_pieces(path: StrPath) -> Iterator[bytes]:

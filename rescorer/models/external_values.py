@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
-from moses_bridge.base.programs import PATIENCE_SECONDS, AskedProgram
+from moses_bridge.base.programs import PATIENCE_SECONDS, InteractiveProgram
 from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
@@ -202,7 +202,7 @@ class _Process:
     """One process of a program."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.program = AskedProgram(command)
+        self.program = InteractiveProgram(command)
         self._command = shlex.join(command)
 
     def values(self, batch: Batch) -> NDArray[np.float64]:

@@ -103,12 +103,8 @@ class Learned:
         return vocabulary
 
     def _refuse(self, found: str, expected: str) -> NoReturn:
-        raise InputError(
-            self.directory / DESCRIPTION,
-            None,
-            f"the architecture {self.model.architecture!r}, {found}",
-            expected,
-        )
+        fault = f"the architecture {self.model.architecture!r}, {found}"
+        raise InputError(self.directory / DESCRIPTION, None, fault, expected)
 
 
 def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:

@@ -106,13 +106,12 @@ class Model:
         self._refuse_pretrained("values of words")
         scorer = self.named.scorer
         if not isinstance(scorer, WordScorer):
-            raise InputError(
-                self.directory / DESCRIPTION,
-                None,
-                "a model that gives no values of target words",
-                'one that predicts targets word by word, such as "encdec", without reversed sides',
-                "`score` gives the values of pairs",
+            fault = "a model that gives no values of target words"
+            wanted = (
+                'one that predicts targets word by word, such as "encdec", without reversed sides'
             )
+            hint = "`score` gives the values of pairs"
+            raise InputError(self.directory / DESCRIPTION, None, fault, wanted, hint)
         values = list[NDArray[np.float64]]()
         for part in self._pairs(sources, targets, links).parts(PAIRS_AT_ONCE):
             found = scorer.word_log_probs(part)

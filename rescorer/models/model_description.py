@@ -62,13 +62,9 @@ def read_description(directory: Path) -> dict[str, Any]:
     """
     path = directory / DESCRIPTION
     if (directory / FOLDS).exists():
-        raise InputError(
-            directory,
-            None,
-            "networks trained with folds, which this version does not score together",
-            "one network",
-            f"Name one of them, as {directory / 'fold0'}, or train without folds",
-        )
+        found = "networks trained with folds, which this version does not score together"
+        hint = f"Name one of them, as {directory / 'fold0'}, or train without folds"
+        raise InputError(directory, None, found, "one network", hint)
     check_model_files(directory)
     description = read_json(path)
     if not isinstance(description, dict) or not isinstance(description.get("architecture"), str):
@@ -109,13 +105,9 @@ def _check_types(description: Mapping[str, Any], path: Path) -> None:
     wanted = {name for name in known if (path.parent / name).exists()} | {TARGET_VOCABULARY}
     names = found.vocabularies.keys()
     if not wanted <= names <= known:
-        raise InputError(
-            path,
-            None,
-            f"digests of {', '.join(map(repr, sorted(names)))[:120] or 'nothing'} in 'vocabularies'",
-            f"those of {' and '.join(sorted(wanted))}",
-            TRAIN_AGAIN,
-        )
+        told = ", ".join(map(repr, sorted(names)))[:120] or "nothing"
+        fault, expected = f"digests of {told} in 'vocabularies'", " and ".join(sorted(wanted))
+        raise InputError(path, None, fault, f"those of {expected}", TRAIN_AGAIN)
 
 
 def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:

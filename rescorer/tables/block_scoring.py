@@ -87,7 +87,7 @@ def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDA
     forms = [FORMS.get(column) for column in run.config.columns]  # None counts unknown words
     values = []
     for n_earlier, named in enumerate(scorers):
-        own = _own_values(run, named, block) if any(forms) else np.empty(0)
+        own = _scorer_values(run, named, block) if any(forms) else np.empty(0)
         for form in forms:
             if form is not None:
                 values.append(form(block, own))
@@ -97,7 +97,7 @@ def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDA
     return np.stack(values, axis=1)
 
 
-def _own_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
+def _scorer_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
     """A scorer's values of the rows of a block, *Shape:* (n_rows,)."""
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None

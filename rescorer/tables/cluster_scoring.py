@@ -31,12 +31,9 @@ DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
 
 @dataclass(frozen=True)
 class PackedScorers:
-    """Scorers with their models' files, for machines without the model directories.
+    """Scorers with names for reports and their models' files, by their paths in each directory.
 
-    Attributes:
-        choice: the scorers.
-        files: for each model, the content of its files by their paths in the model directory.
-        names: names of the scorers, for reports.
+    They are for machines without the model directories.
     """
 
     choice: ScorerChoice
@@ -82,11 +79,9 @@ def open_scoring(
 ) -> Iterator[Executor]:
     """Connect to a Ray cluster; yield a function scoring the blocks of a run, for a `with` block.
 
-    Args:
-        address: address of the cluster; see `moses_bridge.base.cluster.open_cluster`.
-        n_workers: number of workers; None for one per device.
-        device: device of each worker; "auto" is a GPU if the cluster has one.
-        scorers: the scorers; each worker loads them once.
+    The arguments are those of `moses_bridge.base.cluster.open_cluster`, with the device of each
+    worker ("auto" is a GPU if the cluster has one) for its unit. Each worker loads the scorers
+    once.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster has no such device.

@@ -99,7 +99,7 @@ def parse_columns(names: str) -> tuple[Column, ...]:
     return tuple(cast(Column, name) for name in wanted)
 
 
-def the_value(rows: Block, values: Values) -> Values:
+def unchanged(rows: Block, values: Values) -> Values:
     """The value itself."""
     return values
 
@@ -118,4 +118,4 @@ def over_targets(rows: Block, values: Values) -> Values:
     return np.asarray(values - np.repeat(sums, np.diff([*starts, len(sources)])))
 
 
-FORMS: dict[str, Form] = {"sum": the_value, "per-word": per_word, "over-targets": over_targets}
+FORMS: dict[str, Form] = {"sum": unchanged, "per-word": per_word, "over-targets": over_targets}

@@ -19,13 +19,9 @@ DEFAULT_TABLE_WEIGHT = 0.2
 
 @dataclass(frozen=True)
 class IniPatch:
-    """A moses.ini, read once, and its change for the new table.
+    """A moses.ini, read once, with the feature reading the scored table, and the ini to write.
 
-    Attributes:
-        ini: moses.ini of the scored table.
-        out: the ini to write.
-        feature: the feature reading the table.
-        place: path of the new table, as the ini to write names it.
+    The place is the path of the new table as the ini to write names it.
     """
 
     ini: MosesIni

@@ -65,18 +65,10 @@ def add_feature(
 
     Every other byte stays. The value is the scorer's for the entry's words, given the source
     sentence of its id; a probabilistic model's is the natural log-probability, </s> included.
-    Totals do not change, since the feature has no weight yet.
+    Totals do not change, since the feature has no weight yet. Ids need not be contiguous.
 
-    Args:
-        nbest: n-best list in Moses's format; ids need not be contiguous.
-        source: the source sentences, id 0 first.
-        scorer: scores pairs of sentences.
-        feature: name of the feature.
-        out: n-best list to write, compressed by suffix.
-        jobs: blocks scored at a time, each on one processor.
-        per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
-            for none.
-        per_word: divide the value of the one feature by the number of words + 1.
+    The arguments are those of `rescorer.rescore_nbest`; with per_word the value of the one feature
+    is divided by the number of words + 1.
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.

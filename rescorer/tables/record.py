@@ -109,7 +109,8 @@ class RunRecord:
             "column_format": config.column_format,
             "n_replaced": config.n_replaced,
             "max_bad_rows": config.max_bad_rows,
-            "shard": shard and _shard_setting(shard),
+            # The third number of a shard is missing if it begins at any source.
+            "shard": shard and [n for n in (shard.number, shard.n_shards, shard.block_rows) if n],
             "block_rows": config.block_rows,
         }
 
@@ -220,24 +221,11 @@ class RunRecord:
         probing += ["--num-scores", n_scores]
         if self.config.column_format == "log":
             return [shlex.join(probing)]
-        compact = [
-            "processPhraseTableMin",
-            "-in",
-            str(out),
-            "-out",
-            str(stem),
-            "-nscores",
-            n_scores,
-        ]
-        compact += ["-rankscore", "2"]
+        compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem)]
+        compact += ["-nscores", n_scores, "-rankscore", "2"]
         if not self.has_alignment:
             compact += ["-encoding", "None"]
         return [shlex.join(compact), shlex.join([*probing, "--log-prob"])]
-
-
-def _shard_setting(shard: Shard) -> list[int]:
-    """A shard as recorded; the third number is missing if it begins at any source."""
-    return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from moses_bridge.formats.moses_ini import MosesIni
     from rescorer.tables.ini_patch import IniPatch
 
-# The compiled code.
+# Names the code to compile.
 ROW_BYTES = "the reading and writing of rows (some seconds)"
 
 
@@ -163,13 +163,9 @@ def _check_first_row(
     """Refuse a table that lacks what a scorer needs, or has no score to keep."""
     for named in scorers:
         if named.scorer.needs_links and not table.has_alignment:
-            raise InputError(
-                path,
-                None,
-                "no word links",
-                f"an alignment column (the fourth), which {named.name} needs",
-                "Let Moses's `score` or `moses-bridge build` write it",
-            )
+            expected = f"an alignment column (the fourth), which {named.name} needs"
+            hint = "Let Moses's `score` or `moses-bridge build` write it"
+            raise InputError(path, None, "no word links", expected, hint)
     if table.n_scores <= config.n_replaced:
         expected = f"more than the {config.n_replaced} to replace"
         raise InputError(path, None, f"{table.n_scores} scores", expected)
@@ -234,19 +230,12 @@ def score_table(
     command: str = "",
     executor: Executor | None = None,
 ) -> list[str]:
-    """Add columns to a table and patch its moses.ini; see `add_columns` and `rescorer.rescore`.
+    """Add columns to a table and patch its moses.ini; see `add_columns`.
 
-    Args:
-        path: the phrase table.
-        out: the table to write, compressed by suffix.
-        scorers: one group of columns for each.
-        config: settings of the columns; malformed rows left out are written to OUT.bad.
-        ini: moses.ini of the table; None to patch none.
-        ini_out: the ini to write.
-        resume: continue an interrupted run with the same settings.
-        replace: replace the columns listed in TABLE.json, in their format, instead of appending.
-        command: the command line, for the record.
-        executor: scores the blocks; None scores them in this process.
+    The arguments are those of `rescorer.rescore`, and the command line, for the record. Malformed
+    rows left out are written to OUT.bad; columns to replace are listed in TABLE.json, and keep
+    their format. The returned lines are for the user: the files written, and the next steps for
+    Moses.
 
     Raises:
         InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is

@@ -123,16 +123,10 @@ class BadRows:
 
 @dataclass
 class SourceTable:
-    """A phrase table or a shard of it; its rows can be read once.
+    """A phrase table or a shard of it, with facts of its first row; its rows can be read once.
 
-    Attributes:
-        path: path of the table; "-" is standard input.
-        identity: see `table_identity`.
-        n_scores: dense scores of a row.
-        has_alignment: whether the first row has word links.
-        shard: the part to score; None for all of it.
-        bad_rows: the malformed rows left out so far.
-        rows: the rows to score, with their line numbers.
+    The path "-" is standard input. The rows are those to score, with their line numbers; bad_rows
+    are the malformed ones left out so far.
     """
 
     path: str

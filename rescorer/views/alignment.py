@@ -35,11 +35,8 @@ def attention_links(weights: NDArray[np.float32], min_weight: float = 0.0) -> li
     """Link each target word to its most attended source word, both counted from 0.
 
     The links are (source word, target word) in the order of the target. A target word attending
-    most to </s> has no link; of equal weights the first counts.
-
-    Args:
-        weights: of a pair, with </s> as last row and last column, *Shape:* (I + 1, J + 1).
-        min_weight: of a link, 0 to 1.
+    most to </s> has no link, nor one with less than min_weight, 0 to 1; of equal weights the first
+    counts. The weights have </s> as last row and last column, *Shape:* (I + 1, J + 1).
     """
     end = weights.shape[1] - 1
     best = weights[:-1].argmax(axis=1)
@@ -145,15 +142,9 @@ def align(
 ) -> AlignmentError | None:
     """Write the word links of each pair: each target word with its most attended source word.
 
-    Either all pairs have given links or none; the error against them is returned.
-
-    Args:
-        reader: of a network with attention.
-        pairs: the words and given links.
-        out: links in Pharaoh format, a line a pair, compressed by suffix.
-        matrix: JSON lines with all weights.
-        pictures: the pairs to draw.
-        min_weight: of a link, 0 to 1.
+    Either all pairs have given links or none; the error against them is returned. Links are in
+    Pharaoh format, a line a pair, compressed by suffix; the matrix has JSON lines with all weights.
+    A link needs min_weight, 0 to 1.
 
     Raises:
         ConfigError: a picture is requested of a missing line.
@@ -203,13 +194,7 @@ def _draw(pair: SentencePair, weights: NDArray[np.float32], number: int, directo
 
 @dataclass(frozen=True)
 class AlignmentError:
-    """Counts of links, which add up over sentence pairs.
-
-    Attributes:
-        n_found: judged links.
-        n_given: reference links.
-        n_both: those in both.
-    """
+    """Numbers of judged links, reference links and links in both, which add up over sentence pairs."""
 
     n_found: int = 0
     n_given: int = 0
@@ -230,7 +215,7 @@ class AlignmentError:
 
     @property
     def rate(self) -> float:
-        """Alignment error rate, 0 to 1; 0 where there are no links at all."""
+        """Alignment error rate, 0 to 1; 0 without any links."""
         n_links = self.n_found + self.n_given
         return 1 - 2 * self.n_both / n_links if n_links else 0.0
 

@@ -30,13 +30,9 @@ from rescorer.views.phrase_vectors import (
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest others of a word or a phrase.
+    """The nearest others of a word or phrase, the nearest first, with their cosines, from -1 to 1.
 
-    Attributes:
-        query: the word or phrase.
-        found: the others, the nearest first.
-        cosines: of each, from -1 to 1.
-        n_candidates: the words or phrases they were chosen from.
+    They were chosen from n_candidates words or phrases.
     """
 
     query: bytes
@@ -81,7 +77,7 @@ def word_neighbors(
             )
     queries = vectors[[rows[word] for word in words]]
     best = nearest(queries, [unit_rows(vectors)], n_best + 1)
-    return _without_themselves(words, best, known, n_best)
+    return _without_queries(words, best, known, n_best)
 
 
 def phrase_neighbors(
@@ -123,10 +119,10 @@ def phrase_neighbors(
     if keep is None:
         candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
         best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
-        return _without_themselves(texts, best, candidates, n_best)
+        return _without_queries(texts, best, candidates, n_best)
     kept = _kept(learned, table, side, keep, compute)
     best = nearest(queries, kept.blocks(), n_best + 1)
-    return _without_themselves(texts, best, kept.phrases, n_best)
+    return _without_queries(texts, best, kept.phrases, n_best)
 
 
 def _check_known(phrase: bytes, learned: Learned) -> None:
@@ -155,19 +151,14 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
     return kept
 
 
-def _without_themselves(
+def _without_queries(
     queries: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
 ) -> list[Neighbors]:
     """The neighbours by name; a query is not its own neighbour."""
     result = []
     for query, near in zip(queries, best, strict=True):
         others = [row for row, text in enumerate(near.rows) if candidates[text] != query][:n_best]
-        result.append(
-            Neighbors(
-                query,
-                tuple(candidates[row] for row in near.rows[others]),
-                tuple(near.cosines[others].tolist()),
-                len(candidates),
-            )
-        )
+        texts = tuple(candidates[row] for row in near.rows[others])
+        cosines = tuple(near.cosines[others].tolist())
+        result.append(Neighbors(query, texts, cosines, len(candidates)))
     return result

@@ -31,7 +31,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
 from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import load_model
 from rescorer.models.pretrained.choice import scorer_of_pretrained
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
@@ -44,15 +44,10 @@ MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model predicting text, word by word or as a whole.
+    """A model predicting text, as a whole or, if its scorer is a `WordScorer`, word by word.
 
-    Attributes:
-        name: the path given for it.
-        kind: its architecture, or "5-gram".
-        scorer: gives the values; those of words if it is a `WordScorer`.
-        is_known: whether a word is in its vocabulary.
-        needs_source: whether it needs source text.
-        needs_links: whether it needs word links.
+    The name is the path given for it; the kind is its architecture, or "5-gram"; is_known says
+    whether a word is in its vocabulary.
     """
 
     name: str
@@ -92,12 +87,8 @@ class ModelPerplexity:
 class PerplexityReport:
     """How well several models predict the same text.
 
-    Attributes:
-        text: its path.
-        n_sentences: sentences, empty lines left out.
-        n_words: predicted words, </s> of each sentence included.
-        n_outside: words unknown to at least one model.
-        models: in the order of the arguments.
+    Empty lines are left out. Words include </s> of each sentence; n_outside of them are unknown to
+    at least one model.
     """
 
     text: str
@@ -160,31 +151,21 @@ def load_text_model(
     architecture = load(model.architecture)
     scorer = in_own_order(model, architecture.scorer(model, compute))
     if not isinstance(scorer, WordScorer):
+        found = f"the architecture {model.architecture!r}, which does not predict word by word"
+        if model.reverses_sides:
+            found = "a model with reversed sides, which predicts the source"
         raise InputError(
-            path,
-            None,
-            f"the architecture {model.architecture!r}, which does not predict word by word"
-            if not model.reverses_sides
-            else "a model with reversed sides, which predicts the source",
-            "a model that knows the probability of each target word",
+            path, None, found, "a model that knows the probability of each target word"
         )
+    target = model.shortlists.target
     return TextModel(
         str(path),
         f"{model.architecture}, right to left" if model.goes_right_to_left else model.architecture,
         scorer,
-        _knows(model.shortlists),
+        lambda word: int(target.encode_words([word])[0]) != Vocabulary.unknown_id,
         needs_source=architecture.data != "text",
         needs_links=scorer.needs_links,
     )
-
-
-def _knows(shortlists: Shortlists) -> Callable[[bytes], bool]:
-    ids = shortlists.target
-
-    def is_known(word: bytes) -> bool:
-        return int(ids.encode_words([word])[0]) != Vocabulary.unknown_id
-
-    return is_known
 
 
 def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
@@ -238,18 +219,15 @@ def _known_tokens(
 
 def _log_probs(model: TextModel, text: Batch) -> NDArray[np.float64]:
     """Natural log p of each token of the text, or of each sentence as a whole."""
-    parts = []
+    parts, scorer = [], model.scorer
     with Progress(model.name, len(text), "sentences") as progress:
         for part in text.parts(SENTENCES_AT_ONCE):
-            parts.append(_log_probs_of(model.scorer, part))
+            if isinstance(scorer, WordScorer):
+                parts.append(scorer.word_log_probs(part).log_probs)
+            else:
+                parts.append(scorer.values(part))
             progress.update(len(part))
     return np.concatenate(parts)
-
-
-def _log_probs_of(scorer: Scorer | WordScorer, part: Batch) -> NDArray[np.float64]:
-    if isinstance(scorer, WordScorer):
-        return scorer.word_log_probs(part).log_probs
-    return scorer.values(part)
 
 
 def _result(
@@ -283,12 +261,8 @@ def _perplexity(log_prob: float, n_words: int) -> float:
 class NgramModel:
     """An n-gram model; a `WordScorer`.
 
-    An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none.
-
-    Attributes:
-        order: words of its longest n-grams.
-        is_known: whether it has a probability for a word of text.
-        sentence_log_probs: natural log p of each word of a sentence and of </s>.
+    An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none. The
+    function sentence_log_probs gives natural log p of each word of a sentence and of </s>.
     """
 
     order: int

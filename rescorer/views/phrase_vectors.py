@@ -137,11 +137,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class KeptVectors:
-    """Phrases and the directions of their summaries, in a folder.
+    """Phrases in a folder, and the directions of their summaries, *Shape:* (n, d).
 
-    Attributes:
-        phrases: as they were encoded.
-        vectors: rows of length 1, read from the disk when needed, *Shape:* (n, d).
+    The vectors have length 1, and are read from the disk when needed.
     """
 
     phrases: list[bytes]

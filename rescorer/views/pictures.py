@@ -58,7 +58,7 @@ def label_text(label: bytes) -> str:
 
 
 INCHES_A_WORD = 0.24
-# For the words beside the matrix, and the scale.
+# For the words next to the matrix, and the scale.
 MARGIN_INCHES = 2.2
 WEIGHT_COLOURS = "gray"  # black is 0, white is 1, as in the paper
 END = b"</s>"
@@ -143,14 +143,7 @@ def draw_map(picture: Picture, windows: Sequence[Window], path: Path) -> None:
 
 
 def draw_zoom(picture: Picture, window: Window, number: int, path: Path) -> None:
-    """Write a window of a map as PNG and SVG, with as many labels as have room.
-
-    Args:
-        picture: the map.
-        window: the part of it.
-        number: of the window, for the title.
-        path: without its suffix.
-    """
+    """Write a numbered window of a map as PNG and SVG, with as many labels as have room."""
     rows = np.flatnonzero(window.holds(picture.places))
     with new_figure(INCHES) as (figure, axes):
         _without_ticks(axes)

@@ -64,12 +64,9 @@ class PreferencesConfig:
 
 @dataclass(frozen=True)
 class Preferred:
-    """The best targets of a source phrase by one model.
+    """The best targets of a source phrase by one model, equal ones in the order of the table.
 
-    Attributes:
-        targets: the best first; equal ones in the order of the table.
-        values: p(target | source) of the table; for a network its scorer's log p(target | source)
-            in nats.
+    The values are p(target | source) of the table, or a scorer's log p(target | source) in nats.
     """
 
     targets: tuple[bytes, ...]
@@ -78,15 +75,10 @@ class Preferred:
 
 @dataclass(frozen=True)
 class SourcePhrase:
-    """A source phrase with its targets in a table.
+    """A source phrase with all its targets in a table and their word links.
 
-    Attributes:
-        source: its words.
-        kind: frequent or rare.
-        count: how often it was extracted: the second number of column 5.
-        targets: all of them.
-        probs: p(target | source) of each, the third score.
-        links: word links of each.
+    The count is how often it was extracted, the second number of column 5; the probs are p(target |
+    source) of each target, the third score.
     """
 
     source: bytes
@@ -181,20 +173,18 @@ def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
             source = block.sources[first]
             if n_rows >= config.min_targets and len(split_words(source)) >= config.min_words:
                 line_number = block.first_line + first
-                _refuse_apart(source, found, table, line_number)
+                _refuse_second_run(source, found, table, line_number)
                 found[source] = source_count(block.lines[first], table, line_number)
     if not found:
-        raise InputError(
-            table,
-            None,
-            f"no source phrase of {config.min_words} words or more with {config.min_targets} targets",
-            "some",
-            "Ask for fewer words (--min-words) or fewer targets (--min-targets)",
-        )
+        long = f"{config.min_words} words or more with {config.min_targets} targets"
+        hint = "Ask for fewer words (--min-words) or fewer targets (--min-targets)"
+        raise InputError(table, None, f"no source phrase of {long}", "some", hint)
     return found
 
 
-def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_number: int) -> None:
+def _refuse_second_run(
+    source: bytes, before: Container[bytes], table: Path, line_number: int
+) -> None:
     if source in before:
         found = f"the source {shown(source)} again"
         expected = "all rows of a source together"
@@ -217,7 +207,7 @@ def _drawn_phrases(table: Path, kinds: Mapping[bytes, Kind]) -> Iterator[SourceP
         for first, n_rows in _groups(block):
             source = block.sources[first]
             if source in kinds:
-                _refuse_apart(source, met, table, block.first_line + first)
+                _refuse_second_run(source, met, table, block.first_line + first)
                 met.add(source)
                 yield _source_phrase(block, range(first, first + n_rows), kinds[source], table)
 

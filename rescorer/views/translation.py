@@ -35,12 +35,7 @@ class WordTranslation:
 
 @dataclass(frozen=True)
 class TranslationLexicon:
-    """The best translations of single words.
-
-    Attributes:
-        best: of each source word.
-        best_outside: of each source word, among the target words outside a shortlist.
-    """
+    """The best translation of each source word: of all, and among those outside a shortlist."""
 
     best: dict[bytes, WordTranslation] = field(default_factory=dict)
     best_outside: dict[bytes, WordTranslation] = field(default_factory=dict)
@@ -88,11 +83,7 @@ def without_unknown_words(
 ) -> list[bytes]:
     """A translation with other words instead of <unk>.
 
-    Args:
-        words: of the translation.
-        places: the most attended source word of each, from 0; negative if there is none.
-        source: the words of the source.
-        lexicon: the other words.
+    The places are the most attended source words of its words, from 0; negative if there is none.
     """
     free = {place for place, word in enumerate(source) if word in lexicon.best_outside}
     result = []

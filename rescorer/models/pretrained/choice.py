@@ -53,13 +53,13 @@ def scorer_of_pretrained(
 
         scorer = load_hugging_face(directory, settings, compute, kind.has_source)
     return NamedScorer(
-        f"{name} ({scorer.note}; {_of_text(settings)})",
+        f"{name} ({scorer.note}; {_text_note(settings)})",
         scorer,
         f"{name.kind} {digest_of(directory)} {settings} {compute}",
     )
 
 
-def _of_text(settings: PretrainedSettings) -> str:
+def _text_note(settings: PretrainedSettings) -> str:
     """The treatment of the text, for records."""
     languages = "-".join(filter(None, [settings.source_language, settings.target_language]))
     prefix = f"prefix {settings.source_prefix!r}" if settings.source_prefix else ""

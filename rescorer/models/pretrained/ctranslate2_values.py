@@ -55,7 +55,7 @@ class CTranslate2Scorer:
         phrases, which = distinct(batch.sources)
         sources = [self._subwords.names(ids) for ids in self._subwords.sources(phrases)]
         prefix = self._subwords.target_prefix
-        # The end of sentence is put behind each target by score_batch.
+        # score_batch adds the end of sentence to each target.
         targets = [
             self._subwords.names([*prefix, *ids[:-1]])
             for ids in self._subwords.targets(batch.targets)
@@ -64,7 +64,9 @@ class CTranslate2Scorer:
         running = [
             (
                 rows,
-                self._begun([sources[which[row]] for row in rows], [targets[row] for row in rows]),
+                self._start_scoring(
+                    [sources[which[row]] for row in rows], [targets[row] for row in rows]
+                ),
             )
             for rows in _batches([len(sources[number]) for number in which], targets)
         ]
@@ -75,7 +77,7 @@ class CTranslate2Scorer:
                 values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
         return values
 
-    def _begun(
+    def _start_scoring(
         self, sources: list[Tokens], targets: list[Tokens]
     ) -> list[ctranslate2.AsyncScoringResult]:
         """The scoring of a batch, filled up with its first pair."""

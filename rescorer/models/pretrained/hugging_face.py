@@ -89,16 +89,11 @@ class HuggingFaceScorer:
         limit = self.network.n_positions
         for row, length in enumerate(lens):
             if limit is not None and length > limit:
-                raise UnscorablePair(
-                    row,
-                    batch,
-                    side,
-                    f"{length} subwords (a source is padded to a multiple of {LENGTH_STEP})"
-                    if side == "source"
-                    else f"{length} subwords",
-                    f"at most the {limit} that the model has positions for",
-                    "Leave the pair out",
-                )
+                found = f"{length} subwords"
+                if side == "source":
+                    found += f" (a source is padded to a multiple of {LENGTH_STEP})"
+                expected = f"at most the {limit} that the model has positions for"
+                raise UnscorablePair(row, batch, side, found, expected, "Leave the pair out")
 
 
 class TransformerNetwork:
@@ -126,7 +121,7 @@ class TransformerNetwork:
 
     @property
     def n_positions(self) -> int | None:
-        """The longest sequence; None where positions are relative."""
+        """The longest sequence; None if positions are relative."""
         found = [getattr(self.model.config, name, None) for name in POSITIONS]
         return min((limit for limit in found if isinstance(limit, int)), default=None)
 
@@ -141,11 +136,9 @@ class TransformerNetwork:
 
 
 class LanguageModelRows:
-    """Rows of a decoder reading target text alone.
+    """Rows of a decoder reading target text alone, without its output layer.
 
-    Args:
-        decoder: without its output layer.
-        start: read first by each row, *Shape:* (n, n_start).
+    Each row reads start first, *Shape:* (n, n_start).
     """
 
     def __init__(self, decoder: Any, start: Tensor) -> None:
@@ -187,7 +180,10 @@ class TranslationRows:
         self._cache.self_attention_cache.batch_select_indices(parents)
         layers = self._cache.cross_attention_cache.layers
         for layer, (keys, values) in zip(layers, self._of_sources, strict=True):
-            layer.keys, layer.values = _of_rows(keys, sources), _of_rows(values, sources)
+            layer.keys, layer.values = (
+                _rows_of_sources(keys, sources),
+                _rows_of_sources(values, sources),
+            )
         # The decoder takes keys and values from the cache, and from the memory its size alone.
         memory = self._memory[:1].expand(len(words), -1, -1)
         self.states = self._read(words[:, None], memory, self._is_word[sources])
@@ -204,7 +200,7 @@ class TranslationRows:
         return last
 
 
-def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
+def _rows_of_sources(of_sources: Tensor, sources: Tensor) -> Tensor:
     """The keys or values of each row's source; not copied if all rows have the first source."""
     if not sources.any():
         return of_sources[:1].expand(len(sources), -1, -1, -1)
@@ -288,12 +284,10 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
         network.head = network.head._replace(scale=scale)
         if np.abs(prefix_values(network, pairs) - plain).max() < TOLERANCE[network.dtype]:
             return network
-    raise InputError(
-        directory / "config.json",
-        None,
-        f"the model type {network.model.config.model_type!r}, whose values prefix by prefix are not its own",
-        "a Transformer with a cache and a plain output layer",
-    )
+    kind = network.model.config.model_type
+    found = f"the model type {kind!r}, whose values prefix by prefix are not its own"
+    expected = "a Transformer with a cache and a plain output layer"
+    raise InputError(directory / "config.json", None, found, expected)
 
 
 def _plain_value(network: TransformerNetwork, source: Ids, target: Ids) -> float:

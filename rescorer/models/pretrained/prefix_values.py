@@ -63,13 +63,10 @@ class Head(NamedTuple):
         rows = torch.from_numpy(parents).to(states.device)
         chosen = torch.from_numpy(words.astype(np.int64)).to(states.device)
         factors = states.to(self.weight.dtype).float()
+        tiles = (torch.split(ids, SUBWORDS_AT_ONCE) for ids in (rows, chosen))
         parts = [
             (factors[some] * self.weight[ids].float()).sum(dim=1) + self.bias[ids] - log_z[some]
-            for some, ids in zip(
-                torch.split(rows, SUBWORDS_AT_ONCE),
-                torch.split(chosen, SUBWORDS_AT_ONCE),
-                strict=True,
-            )
+            for some, ids in zip(*tiles, strict=True)
         ]
         return torch.cat(parts)
 
@@ -117,9 +114,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs as ids, the end of sentence of targets included; which is the source of each, *Shape:*
-    (n,).
-    """
+    """Pairs as ids, with the end of sentence of targets; which is each target's source, (n,)."""
 
     sources: Sequence[Ids]
     which: NDArray[np.int64]
@@ -199,18 +194,18 @@ def _states_of(
         *Shape:* (n_states, d) and (n_nodes,).
     """
     step = ROWS_STEP[network.dtype]
-    live = _begun(network, sources, step)
+    live = _source_rows(network, sources, step)
     kept, n_kept = [live.states], len(live.states)
     places = np.arange(len(sources))  # the row of each node of the level before that has children
     of_nodes = places  # its source
     parents = [places[tree.levels[0].parents]]
     for level, after in zip(tree.levels, tree.levels[1:], strict=False):
         inner = np.unique(after.parents)
-        before = _filled_up(level.parents[inner], step)
+        before = _padded_to_step(level.parents[inner], step)
         sources_of = of_nodes[level.parents]
         live.go_on(
             _tensor(places[before], network),
-            _tensor(_filled_up(level.words[inner].astype(np.int64), step), network),
+            _tensor(_padded_to_step(level.words[inner].astype(np.int64), step), network),
             _tensor(of_nodes[before], network),
         )
         places = np.full(len(level), -1)
@@ -222,17 +217,17 @@ def _states_of(
     return torch.cat(kept), np.concatenate(parents)
 
 
-def _begun(network: Network, sources: Sequence[Ids], step: int) -> Rows:
+def _source_rows(network: Network, sources: Sequence[Ids], step: int) -> Rows:
     """The rows of the sources, filled up with the first one."""
     length = padded_length(len(sources[0]))
     lens = np.array([len(source) for source in sources])
     ids = _padded(sources, length).astype(np.int64)
     is_word = np.arange(length) < lens[:, None]
-    rows = _filled_up(np.arange(len(sources)), step)
+    rows = _padded_to_step(np.arange(len(sources)), step)
     return network.begin(_tensor(ids[rows], network), _tensor(is_word[rows], network))
 
 
-def _filled_up(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+def _padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Some rows up to a multiple of step; those added repeat the first one."""
     n_added = -len(rows) % step
     return np.concatenate([rows, np.repeat(rows[:1], n_added)])

@@ -35,13 +35,7 @@ class PretrainedSettings:
 
 
 class Kind(NamedTuple):
-    """A kind of pretrained models.
-
-    Attributes:
-        package: the package running it.
-        extra: this package's extra that installs it.
-        has_source: whether it reads source text.
-    """
+    """A kind of pretrained models: the package running it, its extra here, whether it reads sources."""
 
     package: str
     extra: Extra
