@@ -74,7 +74,9 @@ def _held(lock: Path, target: Path) -> Iterator[None]:
     try:
         with contextlib.suppress(OSError):  # the name of the holder is not essential
             os.ftruncate(handle, 0)
-            os.write(handle, _this_process())
+            command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
+            os.write(handle, json.dumps(holder).encode())
         with removed_by_signals(lock):
             yield
     finally:
@@ -122,13 +124,6 @@ def is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _this_process() -> bytes:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    return json.dumps(
-        {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
-    ).encode()
 
 
 def _holder(handle: int) -> str:

@@ -16,7 +16,6 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Mean
 from rescorer.contract.scorer import NamedScorer, Scorer, WordScorer
-from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.reading import RightToLeft
 
 
@@ -25,16 +24,8 @@ class _Ensemble:
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
         self.scorers = tuple(scorers)
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """The target words known to the first model."""
-        return self.scorers[0].shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """Whether any model needs word links."""
-        return any(scorer.needs_links for scorer in self.scorers)
+        self.shortlist = scorers[0].shortlist  # the first model's
+        self.needs_links = any(scorer.needs_links for scorer in scorers)
 
 
 class MeanOfSentenceLogProbs(_Ensemble):

@@ -215,7 +215,11 @@ class _Process:
         writer = threading.Thread(
             target=self._write, args=(b"\n".join([*lines, b"", b""]),), daemon=True
         )
-        note = threading.Timer(NOTE_SECONDS, print_note, [self._note(len(lines))])
+        told = (
+            f"{self._command}: no answer to a block of {len(lines):,} pairs for {NOTE_SECONDS:.0f} s; "
+            "a program must end its answer with an empty line and flush its output"
+        )
+        note = threading.Timer(NOTE_SECONDS, print_note, [told])
         note.daemon = True
         writer.start()
         note.start()
@@ -228,16 +232,10 @@ class _Process:
         return values
 
     def _write(self, block: bytes) -> None:
-        # That a program has ended shows when it is read.
+        # The end of a program is noticed when reading.
         with contextlib.suppress(OSError, ValueError):
             self.program.input.write(block)
             self.program.input.flush()
-
-    def _note(self, n_pairs: int) -> str:
-        return (
-            f"{self._command}: no answer to a block of {n_pairs:,} pairs for {NOTE_SECONDS:.0f} s; "
-            "a program must end its answer with an empty line and flush its output"
-        )
 
     def _value(self, row: int, batch: Batch) -> float:
         line = self.program.output.readline(LONGEST_ANSWER)

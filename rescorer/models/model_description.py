@@ -135,8 +135,7 @@ def write_model_card(directory: Path, name: str, training: Mapping[str, Any]) ->
     Raises:
         OSError: the file cannot be written.
     """
-    lines = _card(directory, name, training)
-    write_lines(directory / CARD, [line.encode() for line in lines])
+    write_lines(directory / CARD, [line.encode() for line in _card(directory, name, training)])
 
 
 def _card(directory: Path, name: str, training: Mapping[str, Any]) -> Iterator[str]:

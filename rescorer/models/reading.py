@@ -20,7 +20,7 @@ from rescorer.contract.choices import Side
 from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 
 # Of a column: what its values are the logarithms of.
 REVERSED_NOTE = "p(source | target)"
@@ -39,23 +39,15 @@ def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
 
 
 class ReversedSides:
-    """Natural log p(source | target) of pairs.
+    """Natural log p(source | target) of pairs, by a network reading targets and predicting sources.
 
-    It is no `WordScorer`: the words predicted are those of the source.
-
-    Args:
-        scorer: of a network reading targets and predicting sources.
-        shortlist: the target words it reads.
+    It is no `WordScorer`: the words predicted are those of the source. The shortlist has the target
+    words it reads.
     """
 
     def __init__(self, scorer: Scorer, shortlist: Vocabulary | None) -> None:
-        self.scorer = scorer
+        self.scorer, self.needs_links = scorer, scorer.needs_links
         self.shortlist = shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """See `contract.Scorer`."""
-        return self.scorer.needs_links
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
@@ -86,12 +78,7 @@ class RightToLeft:
     needs_links = False
 
     def __init__(self, scorer: SentenceScorer) -> None:
-        self.scorer = scorer
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """See `contract.Scorer`."""
-        return self.scorer.shortlist
+        self.scorer, self.shortlist = scorer, scorer.shortlist
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
@@ -119,12 +106,7 @@ class RightToLeftGenerator:
     """Targets in their own order, from a network generating them from the right."""
 
     def __init__(self, generator: TargetGenerator) -> None:
-        self._generator = generator
-
-    @property
-    def shortlists(self) -> Shortlists:
-        """Of the network."""
-        return self._generator.shortlists
+        self._generator, self.shortlists = generator, generator.shortlists
 
     def generate(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -78,7 +79,8 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
                     shutil.copyfileobj(packed, stream, 1 << 20)
         run.write(command)
         if run.counts.n_bad_rows:
-            write_lines(run.bad_rows, _bad_rows(ordered))
+            left_out = (read_lines(part.bad_rows) for part in ordered if part.counts.n_bad_rows)
+            write_lines(run.bad_rows, chain.from_iterable(left_out))
     return run
 
 
@@ -158,9 +160,3 @@ def _sum_of(parts: Sequence[RunRecord]) -> Counts:
         tuple(map(sum, zip(*(each.n_floored for each in counts), strict=True))),
         sum(each.n_bad_rows for each in counts),
     )
-
-
-def _bad_rows(parts: Sequence[RunRecord]) -> Iterator[bytes]:
-    for part in parts:
-        if part.counts.n_bad_rows:
-            yield from read_lines(part.bad_rows)

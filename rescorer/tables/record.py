@@ -26,13 +26,7 @@ WholeNumber = Annotated[int, AtLeast(0)]
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of rows.
-
-    Attributes:
-        n_rows: rows written.
-        n_floored: for each column, rows with a value outside the limits of what is written.
-        n_bad_rows: malformed rows left out.
-    """
+    """Numbers of rows: written, outside the limits of what is written (by column), and left out."""
 
     n_rows: int = 0
     n_floored: tuple[int, ...] = ()

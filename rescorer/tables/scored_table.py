@@ -17,7 +17,6 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, place_of, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
 from rescorer.tables.column import ColumnConfig, check_columns
@@ -37,13 +36,9 @@ ROW_BYTES = "the reading and writing of rows (some seconds)"
 class Run:
     """A run checked except for its rows; made by `Run.prepare`.
 
-    Attributes:
-        record: everything its new bytes depend on; all counts are 0.
-        table: the table, opened for the rows to score, with equal sources together.
-        out: the table to write.
-        scorers: one group of columns for each.
-        ini: the moses.ini to patch; None for none.
-        resume: continue an interrupted run with the same settings.
+    The record has everything its new bytes depend on, with counts of 0; the table is opened for the
+    rows to score. Each scorer has one group of columns. With resume an interrupted run with the
+    same settings is continued.
     """
 
     record: RunRecord
@@ -117,10 +112,6 @@ class Run:
             return
         with held_file(self.out), PartialFile(self.out, self.record.settings, self.resume) as file:
             yield file
-
-    def blocks(self, n_done: int = 0) -> Iterator[Block]:
-        """The blocks to score, after the first n_done rows; see `SourceTable.blocks`."""
-        return self.table.blocks(self.record.config.block_rows, n_done)
 
     def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
         """Write OUT.json and OUT.bad next to a finished table; progress is that of its sink."""
@@ -262,11 +253,12 @@ def add_columns(run: Run, command: str = "", executor: Executor | None = None) -
     config = run.record.config
     with run.sink() as sink:
         n_done = sink.progress["rows"]
+        blocks = run.table.blocks(config.block_rows, n_done)
         if executor is None:
             score = partial(score_block, run.record, run.scorers)
-            scored = map_in_order(score, run.blocks(n_done), config.jobs)
+            scored = map_in_order(score, blocks, config.jobs)
         else:
-            scored = executor(run.record, run.blocks(n_done))
+            scored = executor(run.record, blocks)
         n_parts = config.shard.n_shards if config.shard else 1
         progress = LineProgress("score", run.record.path, done=n_done, n_parts=n_parts)
         with CompilationNotice(ROW_BYTES), progress:

@@ -165,7 +165,9 @@ def align(
             if matrices:
                 matrices.write(_as_json(pair, weights))
             if pictures is not None and number in drawn:
-                _draw(pair, weights, number, pictures.directory)
+                title, given = f"line {number}", pair.given
+                picture = AttentionPicture(title, pair.source, pair.target, weights, given)
+                draw_attention(picture, pictures.directory / f"line-{number}")
             progress.update()
     return error if pairs and pairs[0].given is not None else None
 
@@ -185,11 +187,6 @@ def _as_json(pair: SentencePair, weights: NDArray[np.float32]) -> bytes:
         "weights": [[float(f"{weight:.{DIGITS}g}") for weight in row] for row in weights],
     }
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"
-
-
-def _draw(pair: SentencePair, weights: NDArray[np.float32], number: int, directory: Path) -> None:
-    picture = AttentionPicture(f"line {number}", pair.source, pair.target, weights, pair.given)
-    draw_attention(picture, directory / f"line-{number}")
 
 
 @dataclass(frozen=True)

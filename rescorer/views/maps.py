@@ -156,7 +156,7 @@ def phrase_points(
 
 @dataclass(frozen=True)
 class _Translation:
-    """The best translation of a phrase so far, its linked words, and how often the phrase was extracted."""
+    """A phrase's best translation so far, its linked words, and how often it was extracted."""
 
     prob: float
     words: bytes

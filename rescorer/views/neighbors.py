@@ -91,20 +91,11 @@ def phrase_neighbors(
 ) -> list[Neighbors]:
     """The at most n_best nearest phrases of a table, by the cosine of their summaries.
 
-    Candidates are the distinct phrases of a column with only words known to the network. They are
-    encoded block by block, and only one block and the best ones are in memory, besides the text of
-    the phrases. The queries need not be in the table.
-
-    Args:
-        learned: the model.
-        phrases: the queries.
-        table: a phrase table.
-        side: the column with phrases the network reads: "target" for one trained in the other
-            direction.
-        n_best: neighbours of each.
-        keep: a folder for the encoded phrases, 4 bytes a unit, used again with the same model and
-            table.
-        compute: how the phrases are encoded.
+    Candidates are the distinct phrases of a column with only words known to the network; the side
+    is "target" for a network trained in the other direction. They are encoded block by block, and
+    only one block and the best ones are in memory, besides the text of the phrases. The folder keep
+    is for the encoded phrases, 4 bytes a unit, used again with the same model and table. The
+    queries need not be in the table.
 
     Raises:
         InputError: the network makes no vector of a phrase, or the table is malformed.

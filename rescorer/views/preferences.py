@@ -103,7 +103,7 @@ class Preferences:
     """A table of preferences.
 
     Attributes:
-        config: how it was made.
+        config: the settings it was made with.
         n_long: source phrases long enough, with enough targets.
         least_frequent: the lowest count of a frequent phrase.
         most_rare: the highest count of a rare phrase.

@@ -61,19 +61,12 @@ class CTranslate2Scorer:
             for ids in self._subwords.targets(batch.targets)
         ]
         values = np.empty(len(batch))
-        running = [
-            (
-                rows,
-                self._start_scoring(
-                    [sources[which[row]] for row in rows], [targets[row] for row in rows]
-                ),
-            )
-            for rows in _batches([len(sources[number]) for number in which], targets)
-        ]
+        running = []
+        for rows in _batches([len(sources[number]) for number in which], targets):
+            own = [sources[which[row]] for row in rows]
+            running.append((rows, self._start_scoring(own, [targets[row] for row in rows])))
         for rows, results in running:
-            for row, result in zip(
-                rows, results, strict=False
-            ):  # what fills a batch up is left out
+            for row, result in zip(rows, results, strict=False):  # fillers of a batch are last
                 values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
         return values
 

@@ -35,7 +35,7 @@ class PretrainedSettings:
 
 
 class Kind(NamedTuple):
-    """A kind of pretrained models: the package running it, its extra here, whether it reads sources."""
+    """A kind of pretrained models: the package running it, its extra, whether it reads sources."""
 
     package: str
     extra: Extra

@@ -62,11 +62,7 @@ SHOWN_CODES = 8
 
 
 class Subwords:
-    """The ids of both sides' texts.
-
-    Args:
-        directory: of the model, with the tokenizer's files.
-        settings: of the text, with language codes.
+    """The ids of both sides' texts, by the tokenizer in a model's directory.
 
     Attributes:
         target_prefix: the unscored beginning of each target: a language code, or nothing.
@@ -141,7 +137,9 @@ def _load(directory: Path) -> Any:
     hint = "Save it there with its save_pretrained; for CTranslate2 convert with --copy_files"
     expected = "the tokenizer's files beside the model"
     files = [path for path in directory.glob("*") if path.name != "tokenizer_config.json"]
-    if not any(path.suffix in (".spm", ".model", ".txt") or _is_json(path) for path in files):
+    json_names = ("tokenizer.json", "vocab.json")
+    suffixes = (".spm", ".model", ".txt")
+    if not any(path.suffix in suffixes or path.name in json_names for path in files):
         raise InputError(directory, None, "a model without tokenizer", expected, hint)
     try:
         return AutoTokenizer.from_pretrained(str(directory), local_files_only=True)
@@ -150,11 +148,6 @@ def _load(directory: Path) -> Any:
         raise InputError(
             directory, None, f"no tokenizer that loads ({told})", expected, hint
         ) from error
-
-
-def _is_json(path: Path) -> bool:
-    """Whether a file is a tokenizer or its vocabulary."""
-    return path.name in ("tokenizer.json", "vocab.json")
 
 
 def _set_languages(
