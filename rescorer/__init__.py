@@ -1,7 +1,7 @@
-"""Neural scorers for phrase pairs: training, scoring, and the columns they add to Moses's files.
+"""Neural scorers for phrase pairs: training, scoring, and adding columns to Moses's files.
 
-What stands in `__all__` is public. Each function imports what it needs when it is called, so that
-`import rescorer` costs nothing.
+Names in `__all__` are public. Functions import what they need when called, so `import rescorer`
+costs nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ StrPath = str | os.PathLike[str]
 
 
 def __getattr__(name: str) -> object:
-    """The class `Model`, loaded when it is named (PEP 562)."""
+    """Load the class `Model` on first use (PEP 562)."""
     if name == "Model":
         from rescorer.models.model import Model
 
@@ -50,17 +50,18 @@ def load(
     trust_code: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> Model:
-    """A trained model, to be asked for values, vectors and targets.
+    """Load a trained model, which gives values, vectors and targets.
 
     Args:
-        model: its directory, what `rescorer train` wrote; or the name of a pretrained model, which gives values
-            alone: hf:DIRECTORY, hf-lm:DIRECTORY or ct2:DIRECTORY.
-        device: "auto" takes a GPU if there is one.
+        model: a directory written by `rescorer train`, or the name of a pretrained model, which
+            gives values only: hf:DIRECTORY, hf-lm:DIRECTORY or ct2:DIRECTORY.
+        device: "auto" uses a GPU if there is one.
         precision: of the products, "float32" or "bfloat16".
-        unnormalized: leave out the softmax's denominator; for models trained with self_normalisation.
+        unnormalized: leave out the softmax's denominator; for models trained with
+            self_normalisation.
         trust_code: import an architecture from outside this package, which runs its code.
-        settings: of the text of a pretrained model: {"case": "sentence", "target_language": "fra_Latn"}; see
-            `rescorer.models.pretrained.settings.PretrainedSettings`.
+        settings: text settings of a pretrained model: {"case": "sentence", "target_language":
+            "fra_Latn"}; see `rescorer.models.pretrained.settings.PretrainedSettings`.
 
     Raises:
         UserError: the path is no whole model, or the settings do not fit it or this machine.
@@ -85,11 +86,11 @@ def load(
 
 @extra_named("views")
 def read_table(path: StrPath) -> pd.DataFrame:
-    """A phrase table as a DataFrame; see `moses_bridge.formats.table_frame.read_frame`.
+    """Read a phrase table into a DataFrame; see `moses_bridge.formats.table_frame.read_frame`.
 
     Returns:
-        Columns `source`, `target`, `score0`, `score1`, ..., `alignment`, `count_target`, `count_source`,
-        `count_pair`, and `line`, each row as it stands in the file.
+        Columns `source`, `target`, `score0`, `score1`, ..., `alignment`, `count_target`,
+        `count_source`, `count_pair`, and `line`, the row as it is in the file.
 
     Raises:
         UserError: a row is malformed, or the file cannot be read.
@@ -101,15 +102,16 @@ def read_table(path: StrPath) -> pd.DataFrame:
 
 @extra_named("views")
 def write_table(frame: pd.DataFrame, path: StrPath) -> None:
-    """Write a phrase table; what `read_table` read and nobody changed is the same bytes.
+    """Write a phrase table; an unchanged frame of `read_table` gives the same bytes.
 
     Args:
-        frame: with the columns of `read_table`; scores may be changed, added (the next number) or dropped.
-        path: the table to write, compressed by suffix; it appears only when it is complete. Each row ends in
-            a line's end, also the last one of a table that was read without.
+        frame: with the columns of `read_table`; scores may be changed, added (the next number) or
+            dropped.
+        path: the table to write, compressed by suffix; it appears only when complete. Every row
+            ends in a line end, also the last one of a table read without.
 
     Raises:
-        UserError: a column is missing or unknown, or a value cannot stand in a table.
+        UserError: a column is missing or unknown, or a value cannot be in a table.
     """
     from moses_bridge.formats.table_frame import write_frame
 
@@ -135,18 +137,17 @@ def train(
         data: a phrase table, or target text for language models and models of sentences.
         out: the model directory; `load` reads it.
         arch: the architecture, one of `rescorer train --help`, or package.module:NAME.
-        settings: what a file for `--config` says, a table inside another one as a mapping:
-            {"loop": {"n_epochs": 1}}.
+        settings: the content of a `--config` file, tables as mappings: {"loop": {"n_epochs": 1}}.
         source: source text, if data is its translation line by line.
         links: word alignment of source and data, for architectures that need it.
-        texts: source and target text in which words are counted for the shortlists.
-        cache: directory in which to keep the pairs of the table for later trainings.
+        texts: source and target text for counting the words of the shortlists.
+        cache: directory for keeping the table's pairs for later trainings.
         resume: continue an interrupted training in out.
-        device: "auto" takes a GPU if there is one.
+        device: "auto" uses a GPU if there is one.
         seed: of weights, held-out data, order and samples.
 
     Returns:
-        Losses and numbers of the training.
+        Losses and other figures of the training.
 
     Raises:
         UserError: the data are malformed, or settings and data do not fit the architecture.
@@ -187,18 +188,18 @@ def rescore(
     Args:
         table: the phrase table.
         out: the table to write, compressed by suffix.
-        models: what `load` gave; each adds its columns.
+        models: from `load`; each adds its columns.
         columns: of each model, joined by commas: sum, per-word, over-targets, unknown-words.
-        mean: one scorer of all models, by their mean; None for columns of each.
-        column_format: "prob" for the probabilities that Moses reads, "log" for a table of logarithms.
-        ini: moses.ini that names the table.
-        ini_out: moses.ini to write, which names the new table.
-        replace: replace the columns that an earlier run added.
+        mean: combine all models into one scorer by this mean; None for columns of each.
+        column_format: "prob" for the probabilities read by Moses, "log" for a table of logarithms.
+        ini: moses.ini naming the table.
+        ini_out: moses.ini to write, naming the new table.
+        replace: replace the columns added by an earlier run.
         resume: continue an interrupted run.
-        jobs: threads; None for one a processor.
+        jobs: threads; None for one per processor.
 
     Returns:
-        Lines for the user: what was written, and what to do for Moses.
+        Lines for the user: the files written, and the next steps for Moses.
 
     Raises:
         UserError: a row is malformed, a pair cannot be scored, or arguments do not fit together.
@@ -238,17 +239,18 @@ def rescore_nbest(
         nbest: the n-best list.
         source: the source text of the list.
         out: the list to write, compressed by suffix.
-        model: what `load` gave; several are an ensemble.
+        model: from `load`; several are an ensemble.
         feature: its name: letters and digits.
-        mean: what an ensemble averages.
-        per_word_feature: name of a second feature, the value divided by the number of words + 1; "" for none.
-        jobs: threads; None for one a processor.
+        mean: the mean of an ensemble.
+        per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
+            for none.
+        jobs: threads; None for one per processor.
 
     Returns:
         The number of entries.
 
     Raises:
-        UserError: an entry is malformed or cannot be scored, or a name is none for a feature.
+        UserError: an entry is malformed or cannot be scored, or a feature name is not allowed.
     """
     from pathlib import Path
 
@@ -265,11 +267,7 @@ def rescore_nbest(
 
 
 def _check_choice(name: str, value: str, literal: Any) -> None:
-    """Refuse a value that a Literal does not have.
-
-    Raises:
-        UserError: it has not.
-    """
+    """Refuse a value that is not in a Literal."""
     from moses_bridge.base.config import choices
 
     allowed = choices(literal)

@@ -1,10 +1,11 @@
 """Mapping a function over items on the workers of a Ray cluster, with results in order.
 
-The driver, this process, reads the items, hands them out and takes the results; only the driver reads and
-writes files. A worker prepares its function once and then processes one item after the other. When a worker
-or its machine is lost, the other workers repeat its items, and the driver starts a new one.
+The driver, this process, reads the items, hands them out and takes the results; only the driver
+reads and writes files. A worker prepares its function once and then processes one item after the
+other. When a worker or its machine is lost, the other workers repeat its items, and the driver
+starts a new one.
 
-Ray is imported only here, and only when a cluster is opened: it belongs to the extra `cluster`.
+Ray, of the extra `cluster`, is imported only here, and only when a cluster is opened.
 """
 
 from __future__ import annotations
@@ -56,23 +57,13 @@ SECONDS_BEFORE_A_NOTE = 30.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Ray cluster, connected.
-
-    Attributes:
-        n_workers: number of worker processes.
-        unit: the unit of the cluster given to each worker, one per worker.
-    """
+    """A connected Ray cluster: its number of worker processes, and the unit given to each of them."""
 
     n_workers: int
     unit: Unit = "CPU"
 
     def workers(self, prepare: Preparation[Item, Result]) -> Workers[Item, Result]:
-        """The workers, for a `with` block.
-
-        Args:
-            prepare: makes the function of an item, once in each worker. It is sent to the workers, like the
-                items.
-        """
+        """The workers, for a `with` block; prepare is sent to each of them to make its function."""
         return Workers(self, prepare)
 
     def map_in_order(
@@ -89,18 +80,20 @@ def open_cluster(
 ) -> Iterator[Cluster]:
     """Connect to a Ray cluster, until the end of the `with` block.
 
-    The cluster must require a token, unless RAY_AUTH_MODE is set to something else. A cluster started here has
-    a random token if RAY_AUTH_TOKEN is not set. If your program imports Ray itself, set both variables before.
+    The cluster must require a token, unless RAY_AUTH_MODE is set to something else. A cluster
+    started here has a random token if RAY_AUTH_TOKEN is not set. If your program imports Ray
+    itself, set both variables before.
 
     Args:
-        address: HOST:PORT of the cluster's head, if this machine belongs to the cluster; "auto" finds the
-            cluster of this machine; "local" starts one here and ends it.
+        address: HOST:PORT of the cluster's head, if this machine belongs to the cluster; "auto"
+            finds the cluster of this machine; "local" starts one here and ends it.
         n_workers: number of worker processes; None for one per unit of the cluster.
         unit: the unit given to each worker; None is a GPU if the cluster has one, otherwise a CPU.
 
     Raises:
         ConfigError: the address is malformed, or the cluster has no such unit.
-        UserError: Ray is not installed, there is no cluster at the address, or none could be started.
+        UserError: Ray is not installed, there is no cluster at the address, or none could be
+            started.
     """
     ray = _imported(address == LOCAL)
     with contextlib.ExitStack() as stack:
@@ -114,7 +107,7 @@ def open_cluster(
         else:
             _check_address(address)
             own = {}
-        with _sigterm_kept(), _searched_as_here():
+        with _sigterm_kept(), _outside_working_directory():
             try:
                 ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
             except Exception as error:  # a machine that is too busy is a bare Exception to Ray
@@ -161,7 +154,7 @@ def _no_cluster(address: str, error: Exception, hint: str = "") -> UserError:
 
 @contextlib.contextmanager
 def _sigterm_kept() -> Iterator[None]:
-    """Keep this process's handler of SIGTERM; with Ray's, it would end without removing unfinished files."""
+    """Keep this process's handler of SIGTERM; with Ray's, unfinished files would not be removed."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -171,11 +164,11 @@ def _sigterm_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _searched_as_here() -> contextlib.AbstractContextManager[None]:
-    """While connecting: be elsewhere, unless this process looks for modules in its working directory.
+def _outside_working_directory() -> contextlib.AbstractContextManager[None]:
+    """Leave the working directory while connecting, unless this process imports modules from it.
 
-    Ray puts the working directory ahead of its workers' installed packages. In a clone of this project they
-    would run the source instead, and compile it anew.
+    Ray puts the working directory ahead of its workers' installed packages. In a clone of this
+    project they would run the source instead, and compile it anew.
     """
     here = os.getcwd()
     is_searched = any(os.path.abspath(folder) == here for folder in sys.path)
@@ -228,14 +221,10 @@ class _Worker(Generic[Item, Result]):
 
 
 class Workers(Generic[Item, Result]):
-    """The workers of a cluster with the same function, each with one item at a time.
+    """The workers of a cluster, each with one item at a time and a function made once by prepare.
 
-    Ray itself would start a lost worker again and repeat its item there; where its machine is gone, that item
-    would wait forever. So the item goes to another worker here.
-
-    Args:
-        cluster: the cluster.
-        prepare: makes the function of an item, once in each worker.
+    Ray itself would restart a lost worker and repeat its item there; if its machine is gone, that
+    item would wait forever. So the item goes to another worker here.
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
@@ -272,16 +261,14 @@ class Workers(Generic[Item, Result]):
         self.starting[worker.prepare.remote(self.sent)] = worker
 
     def map_in_order(self, items: Iterable[Item]) -> Iterator[Result]:
-        """Yield the result of each item, in their order.
+        """Yield the result of each item, in their order; the items are read while the workers work.
 
-        At most four items per worker are in memory here: read, handed out, or finished before an earlier one.
-        Take all results of a call before the next call.
-
-        Args:
-            items: the items, read while the workers work.
+        At most four items per worker are in memory here: read, handed out, or finished before an
+        earlier one. Take all results of a call before the next call.
 
         Raises:
-            UserError: a worker raised one, no worker could be started, or several were lost at one item.
+            UserError: a worker raised one, no worker could be started, or several were lost at one
+                item.
         """
         self.losses.clear()
         numbered, following = enumerate(items), 0
@@ -305,7 +292,7 @@ class Workers(Generic[Item, Result]):
                 self._wait(ready, done)
 
     def _wait(self, ready: deque[tuple[int, Item]], done: dict[int, Result]) -> None:
-        """Wait for a worker: it has finished an item or its preparation, or is lost."""
+        """Wait until a worker has finished an item or its preparation, or is lost."""
         pending = [*self.working, *self.starting]
         came, _ = self.ray.wait(pending, num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
         if not came and not self.idle and not self.working:
@@ -318,7 +305,7 @@ class Workers(Generic[Item, Result]):
                     raise error.cause from None
                 raise
             except self.ray.exceptions.RayError as error:
-                ready.extendleft(self._take_leave(promise, error))
+                ready.extendleft(self._replace_lost(promise, error))
                 continue
             if promise in self.starting:
                 self.idle.append(self.starting.pop(promise))
@@ -328,8 +315,8 @@ class Workers(Generic[Item, Result]):
                 self.idle.append(worker)
                 done[number] = result
 
-    def _take_leave(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
-        """Start another worker in the place of a lost one; the item that it had."""
+    def _replace_lost(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
+        """Replace a lost worker; return its item, if any."""
         items = []
         if promise in self.starting:
             worker = self.starting.pop(promise)

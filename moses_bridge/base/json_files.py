@@ -39,13 +39,7 @@ def read_json(path: Path) -> Any:
 def parse_json(
     text: bytes | str, path: StrPath, line: int | None = None, expected: str = "a JSON file"
 ) -> Any:
-    """The value of a JSON text.
-
-    Args:
-        text: text of a file, or of a line of one.
-        path: path of the file, for errors.
-        line: 1-based number of the line.
-        expected: what should be there.
+    """The value of a JSON text from a file, or from a line of one (numbered from 1).
 
     Raises:
         InputError: it is not JSON, has a number of thousands of digits, or is nested too deeply.
@@ -80,15 +74,10 @@ def record_of(
     hint: str = "",
     line: int | None = None,
 ) -> Record:
-    """A JSON value as a dataclass, with the checks of `from_mapping`: every key is known, with the right type.
+    """A JSON value as a dataclass; by `from_mapping` every key is known, with the right type.
 
-    Args:
-        kind: the dataclass.
-        value: the JSON value.
-        path: path of its file, for errors.
-        what: what should be there.
-        hint: what to do if it is not.
-        line: 1-based number of the line.
+    The other arguments are for errors: the file, the expected content, the remedy, and the number
+    of the line, from 1.
 
     Raises:
         InputError: the value is not a table, or a key is unknown, missing or has the wrong type.

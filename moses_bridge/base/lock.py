@@ -1,7 +1,8 @@
 """Locks of outputs: no two commands write one file, or into one directory, at the same time.
 
-The kernel's lock (flock) ends with its process, however that ends. It is taken on a hidden file naming its
-holder; the next command takes over the file of a killed process.
+The lock is the kernel's (flock), so it ends with the process holding it, however that ends. It is
+taken on a hidden file with the name of its holder; the next command takes over the file of a killed
+process.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _held(lock: Path, target: Path) -> Iterator[None]:
     try:
         with contextlib.suppress(OSError):  # the name of the holder is not essential
             os.ftruncate(handle, 0)
-            os.write(handle, _this_process())
+            command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
+            os.write(handle, json.dumps(holder).encode())
         with removed_by_signals(lock):
             yield
     finally:
@@ -123,13 +126,6 @@ def is_at(handle: int, path: Path) -> bool:
         return False
 
 
-def _this_process() -> bytes:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    return json.dumps(
-        {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
-    ).encode()
-
-
 def _holder(handle: int) -> str:
     """The holder of a lock, for a message; "" if the file does not name it."""
     try:
@@ -139,11 +135,11 @@ def _holder(handle: int) -> str:
         return ""
 
 
-def _let_go() -> None:
-    """Close the locks in a forked process: its copies of the files would keep them after the parent ends."""
+def _close_inherited_locks() -> None:
+    """Close the locks in a forked process, whose copies would keep them after the parent."""
     for handle in _HANDLES:
         os.close(handle)
     _HANDLES.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_inherited_locks)

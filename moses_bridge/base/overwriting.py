@@ -1,6 +1,6 @@
 """Refusing to overwrite inputs, before the work and at its end.
 
-Files are compared by identity, not by name, whatever symbolic and hard links there are.
+Files are compared by their identity, not by their names: symbolic and hard links are followed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PROTECTED: dict[Identity, str] = {}  # inputs of the running command, by identi
 def refuse_overwriting(
     outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]
 ) -> None:
-    """Refuse outputs that are inputs, or the same file as another output.
+    """Refuse outputs, files or directories, that are inputs or the same file as another output.
 
-    Standard streams, pipes and devices may be named any number of times; some inputs may be missing.
+    Standard streams, pipes and devices may be named any number of times; inputs may be missing.
 
     Raises:
         ConfigError: an output is an input or another output.

@@ -1,4 +1,4 @@
-"""Finding, running and asking external programs; errors quote the end of their messages."""
+"""External programs: finding, running and asking them, and errors with the end of their messages."""
 
 from __future__ import annotations
 
@@ -28,15 +28,10 @@ def find_program(name: str) -> Path | None:
 def run_program(
     command: Sequence[str], stdin_path: StrPath | None = None, stdout_path: StrPath | None = None
 ) -> bytes:
-    """Run a program to its end.
+    """Run a program to its end, and return its standard output.
 
-    Args:
-        command: program and arguments.
-        stdin_path: file for its standard input, decompressed by suffix; None for an empty input.
-        stdout_path: file for its standard output, written whole or not at all; None to return it.
-
-    Returns:
-        Its standard output; empty if it was written to a file.
+    The file stdin_path is its standard input, decompressed by suffix; None is an empty one. The
+    file stdout_path is its standard output, written whole or not at all; nothing is returned then.
 
     Raises:
         InputError: the input cannot be read.
@@ -45,8 +40,11 @@ def run_program(
     with contextlib.ExitStack() as stack:
         stdin: IO[bytes] | int = subprocess.DEVNULL
         if stdin_path:
+            # The program inherits the descriptor.
             stdin = stack.enter_context(tempfile.TemporaryFile())
-            _copy_text(stdin_path, stdin)
+            with open_read(stdin_path) as text:
+                shutil.copyfileobj(text, stdin)
+            stdin.seek(0)
         stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
         stderr = stack.enter_context(tempfile.TemporaryFile())
         try:
@@ -61,29 +59,16 @@ def run_program(
         return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
 
 
-def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
-    """Copy the text of a file, for a program inheriting the descriptor."""
-    with open_read(path) as text:
-        shutil.copyfileobj(text, plain_file)
-    plain_file.seek(0)
-
-
 def error_tail(stderr: IO[bytes]) -> str:
     """The end of a program's messages in a file, as text."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     return stderr.read().decode("utf-8", "replace")
 
 
-class AskedProgram:
-    """A program running in parallel, reading questions on standard input and writing answers.
+class InteractiveProgram:
+    """A running program that reads questions on its standard input and writes answers.
 
-    Args:
-        command: program and arguments.
-
-    Attributes:
-        input: its standard input; it ends when this is closed.
-        output: its standard output.
-        pid: its process number.
+    The program ends when its input is closed; pid is the number of its process.
 
     Raises:
         ToolError: it cannot be started.
@@ -105,7 +90,7 @@ class AskedProgram:
         self.pid = self._process.pid
 
     def status(self, patience: float = PATIENCE_SECONDS) -> int | None:
-        """Its exit status, after waiting some seconds; None while it runs."""
+        """Its exit status, after waiting for some seconds; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         return self._process.poll()
@@ -115,12 +100,12 @@ class AskedProgram:
         return error_tail(self._stderr).strip()
 
     def close_input(self) -> None:
-        """Let it end; nothing can be asked any more."""
+        """Let it end; no more questions."""
         with contextlib.suppress(OSError):
             self.input.close()
 
     def end(self, patience: float = PATIENCE_SECONDS) -> int:
-        """Close its input and output, kill it if it does not end in time; return its exit status."""
+        """Close its input and output, wait, kill it if that takes long; return its exit status."""
         self.close_input()
         self.output.close()
         try:

@@ -1,4 +1,4 @@
-"""The provenance of a result: command, source, day, machine and inputs."""
+"""The origin of a result: command, source tree, day, machine and inputs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from moses_bridge.base.machine import n_processors, processor_name
 PROJECT = "rescorer"
 PACKAGES = ("moses_bridge", "rescorer", "tuning")
 GIT_SECONDS = 10
-# A path from the root, alone or within an argument: NAME=/a,/b or NAME:/a.
+# A path from the root, also after a name in an argument: NAME=/a,/b or NAME:/a.
 WHOLE_PATH = re.compile(r"(?<![^=,:\s])/[^=,:\s]+")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """The provenance of a result, without hosts, users and places outside the working directory.
+    """The origin of a result. It names no host, no user and no place outside the working directory.
 
     Attributes:
         command: the command line.
-        commit: commit of the program's source tree, None without one.
+        commit: of the program's source tree, None without one.
         changed: whether that tree, or the program, differs from the commit; None without one.
-        version: version of the package, None if it is not installed.
+        version: of the package, None if it is not installed.
         date: day, UTC, ISO 8601.
         processor: its model.
-        n_processors: processors available to the program.
+        n_processors: processors usable by the program.
         inputs: SHA-256 of the files read, by name.
     """
 
@@ -50,10 +50,18 @@ class Provenance:
 
 
 def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
-    """The provenance of a result made now, with arguments as in sys.argv and inputs with their SHA-256."""
-    command, day = shown_command(arguments), datetime.now(UTC).date().isoformat()
-    made_by = (command, *_source(), package_version(), day, processor_name(), n_processors())
-    return Provenance(*made_by, digests_by_name(inputs))
+    """The origin of a result made here and now, from sys.argv and the SHA-256 of each input."""
+    commit, changed = _source()
+    return Provenance(
+        shown_command(arguments),
+        commit,
+        changed,
+        package_version(),
+        datetime.now(UTC).date().isoformat(),
+        processor_name(),
+        n_processors(),
+        digests_by_name(inputs),
+    )
 
 
 def shown_command(arguments: Sequence[str]) -> str:
@@ -65,7 +73,7 @@ def shown_command(arguments: Sequence[str]) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """A path as given; an absolute one relative to the working directory, or else its name alone."""
+    """A path as given; one from the root as seen from the working directory, or its name alone."""
     if not path.is_absolute():
         return str(path)
     here = Path.cwd()
@@ -98,7 +106,7 @@ def package_version() -> str | None:
 
 
 def own_version() -> str:
-    """The version of this package; "unknown" if it is not, or is just being, installed."""
+    """The version of this package; "unknown" if not installed, as during a reinstallation."""
     return package_version() or "unknown"
 
 
@@ -122,7 +130,7 @@ def _is_source_tree(path: Path) -> bool:
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
-    """The output of git, None if it fails or is missing."""
+    """The output of git; None if it cannot be asked."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             ["git", "-C", str(tree), *arguments],

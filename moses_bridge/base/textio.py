@@ -1,4 +1,4 @@
-"""All reading and writing of text: as bytes, lines end at "\\n" only, compression by suffix, whole files."""
+"""All reading and writing of text: bytes, compressed by suffix, whole files; "\\n" ends lines."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def open_read(path: StrPath) -> BinaryIO:
 
 
 def _is_text_like_bzip2(path: StrPath) -> bool:
-    """Whether a file without a suffix of compression begins with "BZh" and is no bzip2 data all the same."""
+    """Whether a file without a suffix of compression begins with "BZh", but is no bzip2 data."""
     if Path(path).suffix in COMPRESSIONS or not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -68,10 +68,10 @@ def _is_text_like_bzip2(path: StrPath) -> bool:
 
 @contextlib.contextmanager
 def open_write(path: StrPath) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed by suffix; it appears under its name only when complete.
+    """Open a file for writing bytes, compressed by suffix; it appears under its name when complete.
 
-    "-" is standard output. On an error nothing is left behind and an older file does not change.
-    A pipe or a device, like /dev/null, is written to directly; a link is followed.
+    "-" is standard output. On an error nothing is left, and an older file does not change. A pipe
+    or a device, like /dev/null, is written to directly; a link is followed.
 
     Raises:
         OSError: the file cannot be written; the error names it.
@@ -113,12 +113,12 @@ def is_stream(path: StrPath) -> bool:
 
 
 def place_of(path: StrPath) -> Place:
-    """A path as what it is: a file, present or to be made, or a stream."""
+    """A path as a file, present or to be made, or a stream."""
     return Stream(os.fspath(path)) if is_stream(path) else Path(path)
 
 
 def publish(temporary: Path, target: Path) -> None:
-    """Give a complete file its name, so that a power cut leaves either the old file or the new one.
+    """Give a complete file its name, so that a power cut leaves the old file or the new one.
 
     Raises:
         ConfigError: the target is an input of the running command.
@@ -141,7 +141,7 @@ def remove_unfinished() -> None:
 
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """A unique path beside the target; no file of this name is left behind."""
+    """A unique path next to the target; no file of this name is left."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     with removed_by_signals(temporary):
         try:
@@ -164,7 +164,7 @@ def removed_by_signals(path: Path) -> Iterator[None]:
 def open_directory(target: Path) -> Iterator[Path]:
     """A new directory to fill; it appears under its name only when complete.
 
-    On an error nothing is left behind. The target may be an existing empty directory.
+    On an error nothing is left. The target may be an existing empty directory.
 
     Raises:
         OSError: the directory cannot be written, or the target exists and is not empty.
@@ -259,13 +259,9 @@ def line_limit() -> int:
 def too_long(path: StrPath, line_number: int) -> InputError:
     """The error of a line beyond `line_limit`."""
     limit = line_limit() >> 20
-    return InputError(
-        path,
-        line_number,
-        f"a line of more than {limit} MiB",
-        "lines of text",
-        f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}",
-    )
+    found = f"a line of more than {limit} MiB"
+    hint = f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}"
+    return InputError(path, line_number, found, "lines of text", hint)
 
 
 def read_pieces(path: StrPath) -> Iterator[bytes]:
@@ -291,11 +287,7 @@ def read_bytes(path: StrPath) -> bytes:
     Raises:
         InputError: the file cannot be read, or its compressed data are damaged.
     """
-    with open_read(path) as stream:
-        try:
-            return stream.read()
-        except Exception as error:  # each compression has an error class of its own
-            raise damaged(path, None, error) from error
+    return b"".join(read_pieces(path))
 
 
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
@@ -305,7 +297,7 @@ def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputEr
 
 
 def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of several files side by side.
+    """Yield the lines of several files together, one of each file.
 
     Raises:
         InputError: one file has fewer lines than another.
@@ -320,13 +312,9 @@ def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
         for path, line in zip(paths, lines, strict=True):
             if line is None:
                 longer = next(p for p, other in zip(paths, lines, strict=True) if other is not None)
-                raise InputError(
-                    path,
-                    line_number,
-                    "the end of the file",
-                    f"a line, as {os.fspath(longer)} has one",
-                    "Both files must have one line for each sentence",
-                )
+                expected = f"a line, as {os.fspath(longer)} has one"
+                hint = "Both files must have one line for each sentence"
+                raise InputError(path, line_number, "the end of the file", expected, hint)
         yield cast(tuple[bytes, ...], tuple(lines))
 
 

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError
-from moses_bridge.base.programs import AskedProgram
+from moses_bridge.base.programs import InteractiveProgram
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.words import split_words
 
@@ -204,7 +204,7 @@ class ScorerProcess:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._started_by = os.getpid()
-        self._program = AskedProgram(command)
+        self._program = InteractiveProgram(command)
         self.pid = self._program.pid
         try:
             self.order, self.start_id, self.end_id, self.open_id, source = self._greeting()

@@ -154,8 +154,12 @@ def preferences(options: PreferenceOptions, computing: RawComputeOptions) -> Non
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
     with loading():
-        from rescorer.views.preference_files import check_names, to_markdown, write_preferences
-        from rescorer.views.preferences import PreferencesConfig
+        from rescorer.views.preferences import (
+            PreferencesConfig,
+            check_names,
+            to_markdown,
+            write_preferences,
+        )
         from rescorer.views.preferences import preferences as draw
 
     check_names(options.outs)

@@ -1,8 +1,8 @@
-"""Several scorers as one.
+"""Several scorers combined into one.
 
-Two means are called an ensemble: that of the models' log-probabilities of a sentence (a geometric mean, which a
-model that finds a word impossible can veto), and that of their probabilities of each word (which it cannot).
-They are kept apart by name.
+Two means are called an ensemble: that of the models' log-probabilities of a sentence (a geometric
+mean; a model giving a word no chance vetoes it), and that of their probabilities of each word
+(without a veto). They are kept apart by name.
 """
 
 from __future__ import annotations
@@ -16,29 +16,16 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Mean
 from rescorer.contract.scorer import NamedScorer, Scorer, WordScorer
-from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.reading import RightToLeft
 
 
 class _Ensemble:
-    """What both ensembles have.
-
-    Args:
-        scorers: one at least.
-    """
+    """The common part of both ensembles of one scorer or more."""
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
         self.scorers = tuple(scorers)
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """The target words that the first model knows."""
-        return self.scorers[0].shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """Whether any model needs word links."""
-        return any(scorer.needs_links for scorer in self.scorers)
+        self.shortlist = scorers[0].shortlist  # the first model's
+        self.needs_links = any(scorer.needs_links for scorer in scorers)
 
 
 class MeanOfSentenceLogProbs(_Ensemble):
@@ -52,12 +39,9 @@ class MeanOfSentenceLogProbs(_Ensemble):
 class MeanOfWordProbs(_Ensemble):
     """Natural log of the product of the words' mean probabilities.
 
-    Args:
-        scorers: each of them a `WordScorer`, all with the same target words.
-
     Raises:
-        ConfigError: a model does not predict word by word, goes from the other end than another, or knows other
-            words: then <unk> is another event.
+        ConfigError: a model does not predict word by word, goes from the other end than another, or
+            knows other target words: then <unk> is another event.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -92,27 +76,19 @@ MEANS: dict[Mean, type[MeanOfSentenceLogProbs] | type[MeanOfWordProbs]] = {
 
 
 def ensemble(scorers: Sequence[Scorer], mean: Mean) -> Scorer:
-    """One scorer of some.
-
-    Args:
-        scorers: one at least; one alone is returned as it is.
-        mean: which.
+    """One scorer from one or more; a single one is returned as it is.
 
     Raises:
-        ConfigError: as of `MeanOfWordProbs`.
+        ConfigError: see `MeanOfWordProbs`.
     """
     return scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
 
 
 def named_ensemble(scorers: Sequence[NamedScorer], mean: Mean) -> NamedScorer:
-    """One scorer of some, by name.
-
-    Args:
-        scorers: two at least.
-        mean: which.
+    """One scorer from two or more, with a name.
 
     Raises:
-        ConfigError: there is one alone, one comes twice, or as of `MeanOfWordProbs`.
+        ConfigError: there is only one, one comes twice, or see `MeanOfWordProbs`.
     """
     names, prints = [each.name for each in scorers], [each.fingerprint for each in scorers]
     if len(scorers) < 2:

@@ -1,19 +1,19 @@
-"""Columns from outside the package: values printed by a program, or given by a Python object.
+"""Values from outside the package: printed by a program, or given by a Python object.
 
-The program is any command that reads phrase pairs on its standard input and prints a number for each on its
-standard output. Pairs come in blocks of lines, each block ended by an empty line:
+The program is any command that reads phrase pairs on its standard input and prints a number for
+each on its standard output. Pairs come in blocks of lines, each block ended by an empty line:
 
     source ||| target            one pair a line, words between blanks, as they are in the phrase table;
     source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where requested
 
-It answers each block in the same way: one number a line, as many as the block has pairs and in their order,
-and then an empty line, after which it must flush its output. It may answer line by line or when it has
-read the whole block. A number is what enters the log-linear model: the natural logarithm of a
-probability, or any other finite value to be weighted. The program ends when its input does. What
-it writes to standard error is shown where it fails.
+It answers each block in the same way: one number a line, as many as the block has pairs and in
+their order, and then an empty line, after which it must flush its output. It may answer line by
+line or after reading the whole block. A number enters the log-linear model as it is: the natural
+logarithm of a probability, or any other finite value to be weighted. The program ends when its
+input does. Its standard error is shown if it fails.
 
-A value must not depend on the other pairs of its block. Several blocks may be worked on at a time, each by a
-process of its own: `rescorer score --jobs N` starts the program N times at most.
+A value must not depend on the other pairs of its block. Several blocks may be worked on at a time,
+each by its own process: `rescorer score --jobs N` starts the program N times at most.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
-from moses_bridge.base.programs import PATIENCE_SECONDS, AskedProgram
+from moses_bridge.base.programs import PATIENCE_SECONDS, InteractiveProgram
 from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
@@ -47,15 +47,7 @@ EXPECTED = "one finite number, a natural logarithm"
 
 
 class UnfitAnswer(UnscorablePair):
-    """A pair for which something outside gives no usable value.
-
-    Args:
-        row: of the batch.
-        batch: the batch.
-        fault: what it gives instead.
-        hint: what to do about it.
-        expected: what it should give.
-    """
+    """A pair without a usable value from outside; fault is what was given instead."""
 
     def __init__(
         self, row: int, batch: Batch, fault: str, hint: str, expected: str = EXPECTED
@@ -69,11 +61,7 @@ class UnfitAnswer(UnscorablePair):
 
 
 def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
-    """The scorer of a program that speaks the protocol of this module.
-
-    Args:
-        command: the program and its arguments, as a shell takes them.
-        with_links: whether it is given word links.
+    """The scorer of a program using the protocol of this module, as a shell starts it.
 
     Raises:
         ConfigError: the command is malformed.
@@ -95,13 +83,12 @@ def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
 
 
 def scorer_of_factory(place: str) -> NamedScorer:
-    """The scorer made by a Python function.
+    """The scorer returned by a Python function, `package.module:FACTORY`.
 
-    Args:
-        place: `package.module:FACTORY`; FACTORY() returns a `rescorer.contract.scorer.Scorer`.
+    FACTORY() returns a `rescorer.contract.scorer.Scorer`.
 
     Raises:
-        ConfigError: Python does not find it, or what it makes is no scorer.
+        ConfigError: Python does not find it, or its result is no scorer.
         InputError: its module cannot be imported.
     """
     reference = ObjectReference.parse(place)
@@ -124,7 +111,7 @@ def scorer_of_factory(place: str) -> NamedScorer:
 
 
 def _digest(files: Sequence[str]) -> str:
-    """Of files as far as they are read: another program gives other values."""
+    """A digest of sizes and beginnings of files: another program gives other values."""
     digest = blake2b(digest_size=16)
     for path in files:
         with Path(path).open("rb") as content:
@@ -134,12 +121,7 @@ def _digest(files: Sequence[str]) -> str:
 
 
 class CheckedScorer:
-    """A scorer from outside, whose values are checked.
-
-    Args:
-        scorer: gives them.
-        name: for messages.
-    """
+    """A scorer from outside whose values are checked; its name is for messages."""
 
     def __init__(self, scorer: Scorer, name: str) -> None:
         self._scorer, self._name = scorer, name
@@ -158,7 +140,7 @@ class CheckedScorer:
         """See `contract.Scorer`.
 
         Raises:
-            UserError: there are not as many as pairs.
+            UserError: there are not as many values as pairs.
         """
         try:
             values = np.asarray(self._scorer.values(batch), np.float64)
@@ -175,14 +157,10 @@ class CheckedScorer:
 
 
 class CommandScorer:
-    """A scorer in processes of its own; see the module's text.
+    """A scorer running a program; see the module's docstring.
 
-    Each thread that asks has a process while it does, so as many are started as ask at a time. They end with
-    the scorer.
-
-    Args:
-        command: the program and its arguments.
-        needs_links: whether it is given word links.
+    Each calling thread has a process during the call, so there are as many as calls at a time. They
+    end with the scorer.
     """
 
     shortlist = None
@@ -224,7 +202,7 @@ class _Process:
     """One process of a program."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.program = AskedProgram(command)
+        self.program = InteractiveProgram(command)
         self._command = shlex.join(command)
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
@@ -237,7 +215,11 @@ class _Process:
         writer = threading.Thread(
             target=self._write, args=(b"\n".join([*lines, b"", b""]),), daemon=True
         )
-        note = threading.Timer(NOTE_SECONDS, print_note, [self._note(len(lines))])
+        told = (
+            f"{self._command}: no answer to a block of {len(lines):,} pairs for {NOTE_SECONDS:.0f} s; "
+            "a program must end its answer with an empty line and flush its output"
+        )
+        note = threading.Timer(NOTE_SECONDS, print_note, [told])
         note.daemon = True
         writer.start()
         note.start()
@@ -250,16 +232,10 @@ class _Process:
         return values
 
     def _write(self, block: bytes) -> None:
-        # That a program has ended shows when it is read.
+        # The end of a program is noticed when reading.
         with contextlib.suppress(OSError, ValueError):
             self.program.input.write(block)
             self.program.input.flush()
-
-    def _note(self, n_pairs: int) -> str:
-        return (
-            f"{self._command}: no answer to a block of {n_pairs:,} pairs for {NOTE_SECONDS:.0f} s; "
-            "a program must end its answer with an empty line and flush its output"
-        )
 
     def _value(self, row: int, batch: Batch) -> float:
         line = self.program.output.readline(LONGEST_ANSWER)
@@ -290,7 +266,7 @@ class _Process:
         return f"This is the answer of {self._command}"
 
     def _broken_off(self, row: int, batch: Batch) -> UnfitAnswer:
-        """The program has closed its output, and has ended or soon will."""
+        """The error of a program that has closed its output, and has ended or soon will."""
         status = self.program.status(PATIENCE_SECONDS)
         how = "closed its output" if status is None else f"ended with status {status}"
         told = self.program.messages().splitlines()[-1:]

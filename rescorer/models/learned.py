@@ -1,4 +1,4 @@
-"""The vectors that a trained network has of words and of phrases."""
+"""A trained network's vectors of words and phrases."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ from rescorer.models.reading import OTHER_SIDE
 
 @dataclass(frozen=True)
 class Learned:
-    """A model directory whose vectors are read.
-
-    Attributes:
-        directory: what `rescorer train` wrote.
-        model: the same in memory.
-        fingerprint: of its files.
-    """
+    """A model directory opened for its vectors, with the fingerprint of its files."""
 
     directory: Path
     model: TrainedModel[Any]
@@ -79,7 +73,7 @@ class Learned:
         return words, np.ascontiguousarray(vectors[side][n_specials:], np.float32)
 
     def summaries(self, compute: Compute) -> Summaries:
-        """What makes a vector of a phrase in the language the network reads.
+        """A function making vectors of phrases in the language read by the network.
 
         Raises:
             InputError: the network makes no vector of a phrase.
@@ -94,7 +88,7 @@ class Learned:
 
     @property
     def reads(self) -> Vocabulary:
-        """The words of the phrases that `summaries` takes."""
+        """The words of the phrases taken by `summaries`."""
         return self._shortlist("source")
 
     def _turned(self, side: Side) -> Side:
@@ -109,12 +103,8 @@ class Learned:
         return vocabulary
 
     def _refuse(self, found: str, expected: str) -> NoReturn:
-        raise InputError(
-            self.directory / DESCRIPTION,
-            None,
-            f"the architecture {self.model.architecture!r}, {found}",
-            expected,
-        )
+        fault = f"the architecture {self.model.architecture!r}, {found}"
+        raise InputError(self.directory / DESCRIPTION, None, fault, expected)
 
 
 def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:

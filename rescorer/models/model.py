@@ -1,4 +1,4 @@
-"""A model directory as an object of Python: values of pairs and words, vectors, generated targets."""
+"""A model directory as a Python object: values of pairs and words, vectors, generated targets."""
 
 from __future__ import annotations
 
@@ -33,24 +33,18 @@ PHRASES_AT_ONCE = 4096
 
 
 class Model:
-    """A trained model; `rescorer.load` makes one.
+    """A trained model, made by `rescorer.load`, with the same arguments.
 
     Texts are str or bytes; a str is read as its bytes in UTF-8. Words are separated by blanks.
 
-    Args:
-        directory: what `rescorer train` wrote, or the name of a pretrained model, such as hf:DIRECTORY.
-        compute: on what and how precisely.
-        trust_code: import an architecture from outside this package, which runs its code.
-        settings: of the text of a pretrained model.
-
     Attributes:
-        directory: the same.
-        named: its scorer, for `rescorer.rescore` and the functions behind the commands.
+        directory: its directory, or the name of a pretrained model.
+        named: its scorer, for `rescorer.rescore` and the functions of the commands.
 
     Raises:
         InputError: the directory is not a whole model.
-        ConfigError: a GPU is requested and there is none, the model cannot be scored without its softmax's
-            denominator, or settings do not fit it.
+        ConfigError: a GPU is requested and there is none, the model cannot be scored without its
+            softmax's denominator, or settings do not fit it.
     """
 
     def __init__(
@@ -74,9 +68,10 @@ class Model:
     def score(
         self, sources: Texts, targets: Texts, links: Texts | None = None
     ) -> NDArray[np.float64]:
-        """What `rescorer score` writes as a column: natural log p(target | source), </s> included.
+        """Natural log p(target | source), </s> included, as written by `rescorer score`.
 
-        A language model does not look at the sources; one with reversed sides gives log p(source | target).
+        A language model ignores the sources; a model with reversed sides gives log p(source |
+        target).
 
         Args:
             sources: source phrases or sentences.
@@ -87,8 +82,8 @@ class Model:
             *Shape:* (n_pairs,).
 
         Raises:
-            UserError: there are other numbers of sources and targets, a text has a "|||" or the end of a
-                line in it, links are missing, or a pair cannot be scored.
+            UserError: the numbers of sources and targets differ, a text has a "|||" or a line end
+                in it, links are missing, or a pair cannot be scored.
         """
         pairs = self._pairs(sources, targets, links)
         parts = [self.named.scorer.values(part) for part in pairs.parts(PAIRS_AT_ONCE)]
@@ -97,30 +92,26 @@ class Model:
     def score_words(
         self, sources: Texts, targets: Texts, links: Texts | None = None
     ) -> list[NDArray[np.float64]]:
-        """Natural log-probabilities of the words of each target, that of </s> last; they add up to `score`.
+        """Natural log-probabilities of the words of each target and </s>, which add up to `score`.
 
-        Args:
-            sources: as of `score`.
-            targets: as of `score`.
-            links: as of `score`.
+        The arguments are those of `score`.
 
         Returns:
-            One array a pair, *Shape:* (n_words + 1,).
+            One array a pair, </s> last, *Shape:* (n_words + 1,).
 
         Raises:
             InputError: the model does not predict targets word by word.
-            UserError: as of `score`.
+            UserError: see `score`.
         """
         self._refuse_pretrained("values of words")
         scorer = self.named.scorer
         if not isinstance(scorer, WordScorer):
-            raise InputError(
-                self.directory / DESCRIPTION,
-                None,
-                "a model that gives no values of target words",
-                'one that predicts targets word by word, such as "encdec", without reversed sides',
-                "`score` gives the values of pairs",
+            fault = "a model that gives no values of target words"
+            wanted = (
+                'one that predicts targets word by word, such as "encdec", without reversed sides'
             )
+            hint = "`score` gives the values of pairs"
+            raise InputError(self.directory / DESCRIPTION, None, fault, wanted, hint)
         values = list[NDArray[np.float64]]()
         for part in self._pairs(sources, targets, links).parts(PAIRS_AT_ONCE):
             found = scorer.word_log_probs(part)
@@ -129,17 +120,14 @@ class Model:
         return values
 
     def embed(self, phrases: Texts) -> NDArray[np.float32]:
-        """The vectors that the network makes of phrases of the language it reads.
-
-        Args:
-            phrases: source phrases; of a model with reversed sides target phrases.
+        """The network's vectors of source phrases; of target phrases with reversed sides.
 
         Returns:
             *Shape:* (n_phrases, d).
 
         Raises:
             InputError: the network makes no vector of a phrase.
-            UserError: a phrase has a "|||" or the end of a line in it.
+            UserError: a phrase has a "|||" or a line end in it.
         """
         summaries = self._learned.summaries(self._compute)
         given = encoded_all(phrases, "phrases")
@@ -159,11 +147,11 @@ class Model:
         unknown_words: bool = True,
         seed: int = 1,
     ) -> pd.DataFrame:
-        """The targets that the network prefers or draws, as `rescorer generate` prints them.
+        """The targets preferred or drawn by the network, as printed by `rescorer generate`.
 
         Args:
-            sources: source phrases; a language model continues each of them instead, and a model with
-                reversed sides makes sources of target phrases.
+            sources: source phrases; a language model continues each of them instead, and a model
+                with reversed sides makes sources of target phrases.
             n: targets of each source; a search may find fewer.
             beam: hypotheses kept at each length.
             sample: draw targets instead of searching for the best ones.
@@ -178,8 +166,8 @@ class Model:
             (natural), `score` (with the length penalty).
 
         Raises:
-            InputError: the model does not go word by word.
-            UserError: a setting has a wrong value, or a source a "|||" or the end of a line in it.
+            InputError: the model does not generate word by word.
+            UserError: a setting has a wrong value, or a source has a "|||" or a line end in it.
         """
         with extra_named("views"):
             import pandas as pd
@@ -214,15 +202,11 @@ class Model:
         return generator_of_model(self.directory, self._compute, self._trust_code)
 
     def _refuse_pretrained(self, what: str) -> None:
-        """Refuse what a model of another toolkit does not give."""
+        """Refuse a request that models of other toolkits cannot answer."""
         if parse_name(self.directory) is not None:
-            raise InputError(
-                self.directory,
-                None,
-                f"a pretrained model, which gives no {what}",
-                "a model of `rescorer train`",
-                "`score` gives the values of pairs",
-            )
+            found = f"a pretrained model, which gives no {what}"
+            hint = "`score` gives the values of pairs"
+            raise InputError(self.directory, None, found, "a model of `rescorer train`", hint)
 
     def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
         """The pairs, checked."""
@@ -241,12 +225,9 @@ class Model:
 
 
 def _check_is_model(directory: Path) -> None:
-    """Refuse what is no model directory, before its files are read one by one."""
+    """Refuse other directories before model files are read one by one."""
     if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
-        raise InputError(
-            directory,
-            None,
-            "no model" if directory.is_dir() else "no directory",
-            f"the directory of a model, with {DESCRIPTION}",
-            "Train one with `rescorer train` or rescorer.train",
-        )
+        found = "no model" if directory.is_dir() else "no directory"
+        expected = f"the directory of a model, with {DESCRIPTION}"
+        hint = "Train one with `rescorer train` or rescorer.train"
+        raise InputError(directory, None, found, expected, hint)

@@ -1,4 +1,4 @@
-"""What describes a model directory: config.json, checked before anything uses it, and a model card."""
+"""The description of a model, config.json, checked before anything uses it, and its model card."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMER_READINGS: Mapping[tuple[bool, bool], Reading] = {
 
 @dataclass(frozen=True)
 class _Description:
-    """What every description has, besides what is checked one by one."""
+    """The common keys of all descriptions, besides those checked one by one."""
 
     vocabularies: dict[str, str]
     training: dict[str, Any] = field(default_factory=dict)
@@ -57,18 +57,14 @@ def read_description(directory: Path) -> dict[str, Any]:
     """The config.json of a model directory, its reading spelt as it is written now.
 
     Raises:
-        InputError: the directory is none of a model, or the file is malformed, of another version, or has a
-            value of a wrong type.
+        InputError: the directory is none of a model, or the file is malformed, of another version,
+            or has a value of a wrong type.
     """
     path = directory / DESCRIPTION
     if (directory / FOLDS).exists():
-        raise InputError(
-            directory,
-            None,
-            "networks trained with folds, which this version does not score together",
-            "one network",
-            f"Name one of them, as {directory / 'fold0'}, or train without folds",
-        )
+        found = "networks trained with folds, which this version does not score together"
+        hint = f"Name one of them, as {directory / 'fold0'}, or train without folds"
+        raise InputError(directory, None, found, "one network", hint)
     check_model_files(directory)
     description = read_json(path)
     if not isinstance(description, dict) or not isinstance(description.get("architecture"), str):
@@ -109,17 +105,13 @@ def _check_types(description: Mapping[str, Any], path: Path) -> None:
     wanted = {name for name in known if (path.parent / name).exists()} | {TARGET_VOCABULARY}
     names = found.vocabularies.keys()
     if not wanted <= names <= known:
-        raise InputError(
-            path,
-            None,
-            f"digests of {', '.join(map(repr, sorted(names)))[:120] or 'nothing'} in 'vocabularies'",
-            f"those of {' and '.join(sorted(wanted))}",
-            TRAIN_AGAIN,
-        )
+        told = ", ".join(map(repr, sorted(names)))[:120] or "nothing"
+        fault, expected = f"digests of {told} in 'vocabularies'", " and ".join(sorted(wanted))
+        raise InputError(path, None, fault, f"those of {expected}", TRAIN_AGAIN)
 
 
 def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    """The record as it is written now: earlier versions had two keys instead of `reading`."""
     training = description.get("training", {})
     config = dict(training.get("config", {}))
     reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
@@ -138,18 +130,12 @@ COUNTS = {"n_pairs": "distinct phrase pairs", "n_sentences": "sentences"}
 
 
 def write_model_card(directory: Path, name: str, training: Mapping[str, Any]) -> None:
-    """Write model_card.md; nothing reads it again.
-
-    Args:
-        directory: of the model.
-        name: of its architecture.
-        training: what config.json says of the training.
+    """Write model_card.md from the architecture and the training in config.json; nothing reads it.
 
     Raises:
         OSError: the file cannot be written.
     """
-    lines = _card(directory, name, training)
-    write_lines(directory / CARD, [line.encode() for line in lines])
+    write_lines(directory / CARD, [line.encode() for line in _card(directory, name, training)])
 
 
 def _card(directory: Path, name: str, training: Mapping[str, Any]) -> Iterator[str]:

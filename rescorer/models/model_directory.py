@@ -1,4 +1,4 @@
-"""Model directories: safetensors and JSON, never pickle; and the scorers made of them."""
+"""Model directories: safetensors and JSON, never pickle; and the scorers made from them."""
 
 from __future__ import annotations
 
@@ -49,15 +49,10 @@ def save_model(
     shortlists: Shortlists,
     training: Mapping[str, Any],
 ) -> None:
-    """Write a model directory; the weights come last, so a directory with weights is complete.
+    """Write a model directory, made if missing.
 
-    Args:
-        directory: made if it is not there.
-        architecture: its name.
-        network: the network.
-        sizes: its sizes, a dataclass.
-        shortlists: the words it knows.
-        training: settings and results of the training, kept for the record.
+    The sizes are a dataclass; training has settings and results, kept for the record. The weights
+    come last, so a directory with weights is complete.
     """
     vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
     known = {name: words for name, words in vocabularies.items() if words is not None}
@@ -81,27 +76,21 @@ def written_files(directory: Path) -> list[Path]:
 
 
 def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
-    """Read a model directory.
+    """Read a model directory written by `rescorer train`.
 
-    Args:
-        directory: what `rescorer train` wrote.
-        trust_code: import an architecture from outside this package, which runs its code.
+    With trust_code an architecture from outside this package is imported, which runs its code.
 
     Raises:
-        InputError: a file is missing, damaged, of another version or does not fit the others, or the
-            architecture is untrusted code from outside, or cannot be imported.
+        InputError: a file is missing, damaged, of another version or does not fit the others, or
+            the architecture is untrusted code from outside, or cannot be imported.
         ConfigError: Python does not find the architecture.
     """
     description = read_description(directory)
     name = description["architecture"]
     if is_foreign(name) and not trust_code:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {name!r}, code from outside rescorer",
-            "one of rescorer's own",
-            "If you trust this code, allow running it with --trust-code",
-        )
+        found = f"the architecture {name!r}, code from outside rescorer"
+        hint = "If you trust this code, allow running it with --trust-code"
+        raise InputError(directory / DESCRIPTION, None, found, "one of rescorer's own", hint)
     architecture = load(name)
     shortlists = _shortlists(directory, description)
     settings = settings_of_sizes(directory, description)
@@ -113,11 +102,7 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
 
 
 def settings_of_sizes(directory: Path, description: Mapping[str, Any]) -> Any:
-    """Settings of a training whose `model` has the sizes of a network, all else the defaults.
-
-    Args:
-        directory: of the model.
-        description: its config.json.
+    """Settings of a training whose `model` has the sizes in a config.json, all else the defaults.
 
     Raises:
         ConfigError: a size is unknown or malformed.
@@ -156,26 +141,19 @@ def _empty_network(
             network: nn.Module = architecture.network(settings, shortlists)
             return network
     except (RuntimeError, OverflowError, TypeError) as error:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"sizes that no network can have: {' '.join(str(error).split())[:200]}",
-            "the sizes of the network in model.safetensors",
-            TRAIN_AGAIN,
-        ) from error
+        found = f"sizes that no network can have: {' '.join(str(error).split())[:200]}"
+        expected = "the sizes of the network in model.safetensors"
+        raise InputError(directory / DESCRIPTION, None, found, expected, TRAIN_AGAIN) from error
 
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
-    """The vocabularies of a model, each the one that it was saved with."""
+    """The vocabularies of a model, checked against their digests."""
     for name, digest in description["vocabularies"].items():
         if _digest(directory / name) != digest:
-            raise InputError(
-                directory / name,
-                None,
-                "other words than the network was trained with",
-                f"the file that was saved with {WEIGHTS}",
-                "Restore it, or train the model again",
-            )
+            found = "other words than the network was trained with"
+            expected = f"the file that was saved with {WEIGHTS}"
+            hint = "Restore it, or train the model again"
+            raise InputError(directory / name, None, found, expected, hint)
     target = Vocabulary.load(directory / TARGET_VOCABULARY)
     source = directory / SOURCE_VOCABULARY
     return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
@@ -196,7 +174,7 @@ def fingerprint(directory: Path) -> str:
 
 
 def model_files(directory: Path) -> dict[str, bytes]:
-    """The content of all files of a model, by their places in its directory.
+    """The content of all files of a model, by their names.
 
     Raises:
         InputError: one is a pipe, a device or a directory.
@@ -209,15 +187,11 @@ def model_files(directory: Path) -> dict[str, bytes]:
 def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False) -> NamedScorer:
     """The scorer of a model directory.
 
-    A language model scores the target alone; a model with reversed sides scores the source, given the target.
-
-    Args:
-        directory: what `rescorer train` wrote.
-        compute: on what and how precisely.
-        trust_code: see `load_model`.
+    A language model scores the target alone; a model with reversed sides scores the source, given
+    the target.
 
     Raises:
-        InputError: the directory is not a whole model.
+        InputError: the directory is not a whole model; see `load_model`.
         ConfigError: a GPU is requested and there is none, or the model cannot be scored without its
             softmax's denominator.
     """
@@ -251,7 +225,7 @@ def model_reverses_sides(directory: Path) -> bool:
 
 
 def log_z_of(directory: Path) -> LogZ | None:
-    """What the training of a model measured on held-out text; None if it did not.
+    """The log Z of held-out text measured by a model's training; None if it was not measured.
 
     Raises:
         InputError: the directory is not a whole model.
@@ -262,21 +236,18 @@ def log_z_of(directory: Path) -> LogZ | None:
 def ngram_scorer_of_model(
     directory: Path, compute: Compute, trust_code: bool = False
 ) -> NgramScorer:
-    """What the search asks for n-grams, from a model directory.
+    """The scorer of n-grams for the search, from a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or the model cannot score n-grams.
-        ConfigError: as of `scorer_of_model`.
+        ConfigError: see `scorer_of_model`.
     """
     model = load_model(directory, trust_code)
     ngrams = load(model.architecture).ngrams
     if ngrams is None:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {model.architecture!r}, which cannot score n-grams",
-            'a network over windows, such as "cslm" or "nnjm"',
-        )
+        found = f"the architecture {model.architecture!r}, which cannot score n-grams"
+        expected = 'a network over windows, such as "cslm" or "nnjm"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     _check_denominator(model, directory, compute)
     return ngrams(model, compute)
 
@@ -284,11 +255,11 @@ def ngram_scorer_of_model(
 def translator_of_model(
     directory: Path, compute: Compute, trust_code: bool = False
 ) -> TargetGenerator:
-    """What translates source text, from the directory of a model over tries.
+    """The translator of source text, from the directory of a model over tries.
 
     Raises:
-        InputError: as of `generator_of_model`.
-        ConfigError: the model reads target text, or as of `scorer_of_model`.
+        InputError: see `generator_of_model`.
+        ConfigError: the model reads target text, or see `scorer_of_model`.
     """
     if model_reverses_sides(directory):
         raise ConfigError(
@@ -301,23 +272,18 @@ def translator_of_model(
 def generator_of_model(
     directory: Path, compute: Compute, trust_code: bool = False
 ) -> TargetGenerator:
-    """What generates targets, from the directory of a model over tries.
-
-    They are in their own order; those of a model with reversed sides are sources.
+    """The generator of targets in their own order; of sources, for a model with reversed sides.
 
     Raises:
         InputError: the directory is not a whole model, or the model does not go word by word.
-        ConfigError: as of `scorer_of_model`.
+        ConfigError: see `scorer_of_model`.
     """
     model = load_model(directory, trust_code)
     new_generator = load(model.architecture).generator
     if new_generator is None:
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"the architecture {model.architecture!r}, which cannot generate",
-            'a recurrent network, such as "encdec" or "rnn_lm"',
-        )
+        found = f"the architecture {model.architecture!r}, which cannot generate"
+        expected = 'a recurrent network, such as "encdec" or "rnn_lm"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator
 
@@ -325,13 +291,7 @@ def generator_of_model(
 def targets_of_lines(
     generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
 ) -> Iterator[list[Generated]]:
-    """The targets of each line; a model that sees no source continues the lines.
-
-    Args:
-        generator: of a model directory.
-        lines: words separated by one blank.
-        config: what is wanted.
-    """
+    """The targets of lines of words between single blanks; a model without sources continues them."""
     if generator.shortlists.source is None:
         return generator.generate([b""] * len(lines), config, beginnings=lines)
     return generator.generate(lines, config)

@@ -1,9 +1,9 @@
-"""Models trained on another reading of their data, as scorers and generators of text in its own order.
+"""Scorers and generators of text in its own order, from models trained on another reading of it.
 
-A network trained on swapped sides predicts sources; one trained on turned sentences
-predicts the last word first, and sees the end of a sentence before it must decide on the beginning. The
-networks are the same; the model's record says how they read (`contract.Reading`), and the
-wrappers here undo it.
+A network trained on swapped sides predicts sources; one trained on turned sentences predicts the
+last word first, and sees the end of a sentence before it must decide on the beginning. The networks
+are the same; the model's record has its reading (`contract.Reading`), and the wrappers here undo
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
@@ -32,9 +32,7 @@ OTHER_SIDE: dict[Side, Side] = {"source": "target", "target": "source"}
 def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
     """The scorer of a model for pairs in their own order.
 
-    Args:
-        model: with its record.
-        scorer: of the data as the network read them; for turned data it predicts word by word.
+    The given one scores data as the network read them; for turned data it predicts word by word.
     """
     if model.goes_right_to_left:
         words: Any = scorer
@@ -43,23 +41,15 @@ def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
 
 
 class ReversedSides:
-    """Natural log p(source | target) of pairs.
+    """Natural log p(source | target) of pairs, by a network reading targets and predicting sources.
 
-    It is no `WordScorer`: what it predicts word by word is the source.
-
-    Args:
-        scorer: of a network that reads targets and predicts sources.
-        shortlist: the target words it reads.
+    It is no `WordScorer`: the words predicted are those of the source. The shortlist has the target
+    words it reads.
     """
 
     def __init__(self, scorer: Scorer, shortlist: Vocabulary | None) -> None:
-        self.scorer = scorer
+        self.scorer, self.needs_links = scorer, scorer.needs_links
         self.shortlist = shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """See `contract.Scorer`."""
-        return self.scorer.needs_links
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
@@ -78,32 +68,26 @@ def turned(sentences: Sequence[bytes]) -> list[bytes]:
 
 
 class SentenceScorer(Scorer, WordScorer, Protocol):
-    """A scorer of sentences that knows their words' values."""
+    """A scorer of sentences and their words."""
 
 
 class RightToLeft:
     """Natural log p(target | source), or p(target), of a network trained on turned targets.
 
-    Args:
-        scorer: of turned targets, without word links.
+    The given scorer takes turned targets, without word links.
     """
 
     needs_links = False
 
     def __init__(self, scorer: SentenceScorer) -> None:
-        self.scorer = scorer
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """See `contract.Scorer`."""
-        return self.scorer.shortlist
+        self.scorer, self.shortlist = scorer, scorer.shortlist
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
         return self.scorer.values(Batch(batch.sources, turned(batch.targets)))
 
     def word_log_probs(self, batch: Batch) -> WordLogProbs:
-        """Natural log of each word given those behind it, at the place of the word.
+        """Natural log of each word given the following ones, at the place of the word.
 
         The last value of each pair, for </s>, is log p of ending after the sentence's first word.
         """
@@ -112,7 +96,7 @@ class RightToLeft:
 
 
 def _turned_words(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of the value of each word in turned sentences; the last one of a pair is </s>, which stays."""
+    """Places of the values of turned sentences' words; the last one of a pair is </s>, which stays."""
     lens = np.bincount(pairs)
     ends = np.cumsum(lens)
     places = np.arange(len(pairs))
@@ -121,19 +105,10 @@ def _turned_words(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class RightToLeftGenerator:
-    """Targets of sources, in their own order, from a network that goes through them from the right.
-
-    Args:
-        generator: of turned targets.
-    """
+    """Targets in their own order, from a network generating them from the right."""
 
     def __init__(self, generator: TargetGenerator) -> None:
-        self._generator = generator
-
-    @property
-    def shortlists(self) -> Shortlists:
-        """Of the network."""
-        return self._generator.shortlists
+        self._generator, self.shortlists = generator, generator.shortlists
 
     def generate(
         self,
@@ -141,30 +116,26 @@ class RightToLeftGenerator:
         config: GenerationConfig,
         beginnings: Sequence[bytes] | None = None,
     ) -> Iterator[list[Generated]]:
-        """See `TargetGenerator`; what is begun with are the last words of the targets."""
+        """See `TargetGenerator`; the beginnings are the last words of the targets."""
         begun = None if beginnings is None else turned(beginnings)
         for targets in self._generator.generate(sources, config, begun):
             yield [one._replace(words=one.words[::-1], places=one.places[::-1]) for one in targets]
 
 
 class MatrixReader(Protocol):
-    """What makes attention matrices of pairs."""
+    """A maker of attention matrices of pairs."""
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
         """The weights of each pair; see `tries.attention_matrix.AttentionReader`."""
 
 
 class RightToLeftReader:
-    """Attention matrices of a network that goes through targets from the right, for targets in their own order.
-
-    Args:
-        reader: of turned targets.
-    """
+    """Attention matrices for targets in their own order, from a network reading them from the right."""
 
     def __init__(self, reader: MatrixReader) -> None:
         self._reader = reader
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
-        """See `MatrixReader`; the last row is of the step behind the first word."""
+        """See `MatrixReader`; the last row is of the step after the first word."""
         for weights in self._reader.matrices(Batch(pairs.sources, turned(pairs.targets))):
             yield np.concatenate([weights[-2::-1], weights[-1:]])

@@ -1,6 +1,6 @@
-"""The scorers chosen for a command: everything that can give a column, negative controls among them.
+"""The scorers chosen for a command, negative controls among them.
 
-Each kind of scorer is imported where it is chosen: a control, a program or a function needs no PyTorch.
+Each kind of scorer is imported when chosen: a control, a program or a function needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOWEST_RANDOM_LOG_PROB = -15.0
 
 
 def scorer_of_control(control: Control, seed: int) -> NamedScorer:
-    """The scorer of a control; the seed says which noise."""
+    """The scorer of a control; the seed selects the noise."""
     match control:
         case "random":
             name = f"control: random, seed {seed}"
@@ -39,9 +39,6 @@ class RandomScorer:
     """Log-uniform noise: log p uniform in (-15, 0), s.d. 4.3, about that of a phrase's log p.
 
     A pair has the same value wherever it occurs, as a model's score would.
-
-    Args:
-        seed: which noise.
     """
 
     shortlist = None
@@ -76,13 +73,7 @@ def scorer_of(
     trust_code: bool = False,
     settings: PretrainedSettings | None = None,
 ) -> NamedScorer:
-    """The scorer of a model directory, or of a pretrained model.
-
-    Args:
-        model: what `rescorer train` wrote, or a name as of `rescorer.models.pretrained.settings`.
-        compute: on what and how precisely.
-        trust_code: see `rescorer.models.model_directory.load_model`.
-        settings: of the text of pretrained models; None for those by default.
+    """The scorer of a model directory, or of a name of `rescorer.models.pretrained.settings`.
 
     Raises:
         InputError: the directory is not a whole model.
@@ -99,7 +90,7 @@ def scorer_of(
 
 
 def refuse_settings(models: Sequence[Path], settings: PretrainedSettings) -> None:
-    """Refuse settings of pretrained models where there is none.
+    """Refuse settings of pretrained models if there is no such model.
 
     Raises:
         ConfigError: there is none.
@@ -117,18 +108,19 @@ def refuse_settings(models: Sequence[Path], settings: PretrainedSettings) -> Non
 
 @dataclass(frozen=True)
 class ScorerChoice:
-    """What gives columns, in the order of the columns; or a control alone.
+    """The scorers of a command, in the order of the columns; or a control alone.
 
     Attributes:
         models: their directories, or names of pretrained models.
-        mean: which mean of several scorers is one scorer; None for a scorer each.
+        mean: the mean combining all scorers into one; None for a scorer each.
         control: instead of all others.
         seed: of a random control.
-        compute: on what and how precisely models do.
-        commands: programs that give values; see `rescorer.models.external_values`.
+        compute: device and precision of the models.
+        commands: programs printing values; see `rescorer.models.external_values`.
         with_links: whether they are given word links.
-        factories: Python functions that make scorers, `package.module:FACTORY`.
-        trust_code: see `rescorer.models.model_directory.load_model`; factories named here are trusted.
+        factories: Python functions making scorers, `package.module:FACTORY`.
+        trust_code: see `rescorer.models.model_directory.load_model`; factories named here are
+            trusted.
         pretrained: settings of pretrained models.
     """
 
@@ -144,37 +136,30 @@ class ScorerChoice:
     pretrained: PretrainedSettings = field(default_factory=PretrainedSettings)
 
     def named(self) -> list[NamedScorer]:
-        """The scorers, loaded.
+        """Load the scorers.
 
         Raises:
-            InputError: a directory is not a whole model, or its code is not trusted or cannot be imported.
+            InputError: a directory is not a whole model, or its code is not trusted or cannot be
+                imported.
             ConfigError: nothing is named, or things that do not fit together.
             ToolError: there is no program of a command.
         """
         self._check()
+        scorers = []
         if self.control is not None:
-            scorers = [scorer_of_control(self.control, self.seed)]
-        else:
-            scorers = [
-                *(
-                    scorer_of(model, self.compute, self.trust_code, self.pretrained)
-                    for model in self.models
-                ),
-                *self._from_outside(),
-            ]
+            scorers.append(scorer_of_control(self.control, self.seed))
+        for model in self.models:
+            scorers.append(scorer_of(model, self.compute, self.trust_code, self.pretrained))
+        if self.commands or self.factories:
+            from rescorer.models.external_values import scorer_of_command, scorer_of_factory
+
+            scorers += [scorer_of_command(command, self.with_links) for command in self.commands]
+            scorers += map(scorer_of_factory, self.factories)
         if self.mean is None:
             return scorers
         from rescorer.models.ensemble import named_ensemble
 
         return [named_ensemble(scorers, self.mean)]
-
-    def _from_outside(self) -> list[NamedScorer]:
-        if not self.commands and not self.factories:
-            return []
-        from rescorer.models.external_values import scorer_of_command, scorer_of_factory
-
-        commands = [scorer_of_command(command, self.with_links) for command in self.commands]
-        return [*commands, *map(scorer_of_factory, self.factories)]
 
     def _check(self) -> None:
         others = (*self.models, *self.commands, *self.factories)

@@ -30,12 +30,9 @@ HIGHEST_LOG = 88.0
 
 
 def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probabilities to write for values of the log-linear model: their exp, from 1e-30 to e^88.
+    """The probabilities to write: exp of natural logarithms, from 1e-30 to e^88, *Shape:* kept.
 
     The limits avoid the denormal numbers of float32 and its infinity.
-
-    Args:
-        log_values: natural logarithms, of any shape; the result has the same.
     """
     return np.maximum(np.exp(np.minimum(log_values, HIGHEST_LOG)), LOWEST_PROB)
 
@@ -64,12 +61,7 @@ Executor = Callable[[RunRecord, Iterator[Block]], Iterator[ScoredBlock]]
 
 
 def score_block(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
-    """Score a block and append the columns to its rows.
-
-    Args:
-        run: the record of the run, for its columns.
-        scorers: the scorers of the run.
-        block: some rows of the run's table.
+    """Score a block of the run's table and append the columns to its rows.
 
     Raises:
         InputError: a row lacks what a scorer needs.
@@ -95,7 +87,7 @@ def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDA
     forms = [FORMS.get(column) for column in run.config.columns]  # None counts unknown words
     values = []
     for n_earlier, named in enumerate(scorers):
-        own = _own_values(run, named, block) if any(forms) else np.empty(0)
+        own = _scorer_values(run, named, block) if any(forms) else np.empty(0)
         for form in forms:
             if form is not None:
                 values.append(form(block, own))
@@ -105,7 +97,7 @@ def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDA
     return np.stack(values, axis=1)
 
 
-def _own_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
+def _scorer_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
     """A scorer's values of the rows of a block, *Shape:* (n_rows,)."""
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None

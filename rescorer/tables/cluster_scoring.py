@@ -1,7 +1,7 @@
 """Scoring the blocks of a phrase table on the workers of a Ray cluster.
 
-The models' files are sent through Ray, like the rows, so the machines need no common file system. Only the
-driver reads and writes files.
+The models' files are sent through Ray, like the rows, so the machines need no common file system.
+Only the driver reads and writes files.
 """
 
 from __future__ import annotations
@@ -31,12 +31,9 @@ DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
 
 @dataclass(frozen=True)
 class PackedScorers:
-    """Scorers with their models' files, for machines without the model directories.
+    """Scorers with names for reports and their models' files, by their paths in each directory.
 
-    Attributes:
-        choice: the scorers.
-        files: for each model, the content of its files by their paths in the model directory.
-        names: names of the scorers, for reports.
+    They are for machines without the model directories.
     """
 
     choice: ScorerChoice
@@ -65,11 +62,7 @@ class PackedScorers:
 
 
 def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
-    """Pack scorers with the files of their models.
-
-    Args:
-        choice: the scorers.
-        named: the same scorers, loaded.
+    """Pack loaded scorers with the files of their models.
 
     Raises:
         ConfigError: one of them is a pretrained model, whose files are not sent.
@@ -84,16 +77,11 @@ def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
 def open_scoring(
     address: str, n_workers: int | None, device: Device, scorers: PackedScorers
 ) -> Iterator[Executor]:
-    """Connect to a Ray cluster for scoring a table's blocks, until the end of the `with` block.
+    """Connect to a Ray cluster; yield a function scoring the blocks of a run, for a `with` block.
 
-    Args:
-        address: address of the cluster; see `moses_bridge.base.cluster.open_cluster`.
-        n_workers: number of workers; None for one per device.
-        device: device of each worker; "auto" is a GPU if the cluster has one.
-        scorers: the scorers; each worker loads them once.
-
-    Yields:
-        A function scoring the blocks of a run.
+    The arguments are those of `moses_bridge.base.cluster.open_cluster`, with the device of each
+    worker ("auto" is a GPU if the cluster has one) for its unit. Each worker loads the scorers
+    once.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster has no such device.

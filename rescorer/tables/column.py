@@ -36,15 +36,16 @@ class ColumnConfig:
     """Settings of the columns to add.
 
     Attributes:
-        columns: for each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
-            the number of target words plus one (</s>), "over-targets" log of p divided by its sum over
-            the table's targets of the source, "unknown-words" the number of target words outside
-            the shortlist (of the first scorer alone, since models of one table share it).
-        column_format: "prob" for Moses and its converters, since they take the logarithm; "log" for a
-            table of logarithms (ProbingPT without --log-prob).
+        columns: for each scorer: "sum" is its value, log p(target | source), "per-word" the same
+            divided by the number of target words plus one (</s>), "over-targets" log of p divided
+            by its sum over the table's targets of the source, "unknown-words" the number of target
+            words outside the shortlist (of the first scorer only, since models of one table share
+            it).
+        column_format: "prob" for Moses and its converters, since they take the logarithm; "log" for
+            a table of logarithms (ProbingPT without --log-prob).
         n_replaced: number of last scores of each row to remove first.
-        block_rows: number of rows scored together; the result does not depend on it (to 1e-5).
-        jobs: number of blocks scored at a time, each on one processor.
+        block_rows: rows scored together; the result does not depend on it (to 1e-5).
+        jobs: blocks scored at a time, each on one processor.
         max_bad_rows: largest number of malformed rows to leave out.
         shard: the part of the table to score; None for all of it.
     """
@@ -84,10 +85,7 @@ def check_columns(scorers: Sequence[NamedScorer], config: ColumnConfig) -> None:
 
 
 def parse_columns(names: str) -> tuple[Column, ...]:
-    """Parse the names of columns, like "sum,per-word".
-
-    Args:
-        names: names joined by commas.
+    """Parse names of columns joined by commas, like "sum,per-word".
 
     Raises:
         ConfigError: a name is not a column's.
@@ -101,7 +99,7 @@ def parse_columns(names: str) -> tuple[Column, ...]:
     return tuple(cast(Column, name) for name in wanted)
 
 
-def the_value(rows: Block, values: Values) -> Values:
+def unchanged(rows: Block, values: Values) -> Values:
     """The value itself."""
     return values
 
@@ -113,16 +111,11 @@ def per_word(rows: Block, values: Values) -> Values:
 
 
 def over_targets(rows: Block, values: Values) -> Values:
-    """Log of p divided by its sum over the table's targets of the source.
-
-    Args:
-        rows: all rows of each source, one source after the other.
-        values: log p, *Shape:* (n_rows,).
-    """
+    """Log of p divided by its sum over the table's targets of the source; rows holds whole sources."""
     sources = rows.sources
     starts = [row for row in range(len(sources)) if row == 0 or sources[row] != sources[row - 1]]
     sums = np.logaddexp.reduceat(values, starts)
     return np.asarray(values - np.repeat(sums, np.diff([*starts, len(sources)])))
 
 
-FORMS: dict[str, Form] = {"sum": the_value, "per-word": per_word, "over-targets": over_targets}
+FORMS: dict[str, Form] = {"sum": unchanged, "per-word": per_word, "over-targets": over_targets}

@@ -19,13 +19,9 @@ DEFAULT_TABLE_WEIGHT = 0.2
 
 @dataclass(frozen=True)
 class IniPatch:
-    """A moses.ini, read once, and how it names the new table.
+    """A moses.ini, read once, with the feature reading the scored table, and the ini to write.
 
-    Attributes:
-        ini: moses.ini of the scored table.
-        out: the ini to write.
-        feature: the feature that reads the table.
-        place: path of the new table, as the ini to write names it.
+    The place is the path of the new table as the ini to write names it.
     """
 
     ini: MosesIni
@@ -35,13 +31,7 @@ class IniPatch:
 
     @classmethod
     def of(cls, ini: MosesIni, out: Path, table: Path, new_table: Path) -> IniPatch:
-        """Find the table in its ini.
-
-        Args:
-            ini: moses.ini of the scored table.
-            out: the ini to write.
-            table: the scored table.
-            new_table: the table to write.
+        """Find the scored table in its ini.
 
         Raises:
             InputError: the ini has no feature for the table.
@@ -50,15 +40,11 @@ class IniPatch:
         return cls(ini, out, feature, path_like(ini, feature, new_table, out.parent))
 
     def check(self, n_scores: int, table: str) -> None:
-        """Refuse an ini that cannot be patched for the table, before any work is done.
-
-        Args:
-            n_scores: dense scores of its rows.
-            table: its name, for errors.
+        """Refuse an ini that cannot be patched for a table of n_scores dense scores.
 
         Raises:
-            InputError: the ini has no weights for the table, or another number of scores, or a path contains a
-                blank or "#", where Moses cuts it off.
+            InputError: the ini has no weights for the table, or another number of scores, or a path
+                contains a blank or "#", where Moses cuts it off.
         """
         found = self.feature.n_scores
         if found != n_scores:
@@ -70,15 +56,9 @@ class IniPatch:
     def write(self, n_old_scores: int, columns: Sequence[Column]) -> str:
         """Write the ini for the new table: num-features, path and weights change together.
 
-        Relative paths stay relative: in another directory they lead from there to the same files. Nothing
-        else changes. Columns in the place of earlier ones have initial weights too.
-
-        Args:
-            n_old_scores: number of dense scores kept in each row.
-            columns: the added columns.
-
-        Returns:
-            A line for the user.
+        Relative paths stay relative: in another directory they lead from there to the same files.
+        Nothing else changes. Columns replacing earlier ones have initial weights too. Returns a
+        line for the user.
         """
         old_weights = self.ini.weights.get(self.feature.name, ())[:n_old_scores]
         weights = initial_weights(old_weights, columns)
@@ -103,23 +83,16 @@ def table_feature(ini: MosesIni, table: Path) -> Feature:
             return feature
     if len(features) == 1:
         return features[0]
-    raise InputError(
-        ini.path,
-        None,
-        f"{len(features)} features of type {TABLE_KIND}, none with path={table}",
-        "the one that reads the table",
-    )
+    found = f"{len(features)} features of type {TABLE_KIND}, none with path={table}"
+    raise InputError(ini.path, None, found, "the one that reads the table")
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:
     """Weights of the added columns, small enough for the untuned system to work.
 
-    They are a tenth of the table's largest weight, and 0 for unknown words. A phrase's log-probability is
-    larger than its other scores together, and the old weights may be normalised to any sum.
-
-    Args:
-        old_weights: weights of the table's other scores.
-        columns: the added columns.
+    They are a tenth of the largest weight of the table's other scores, and 0 for unknown words. A
+    phrase's log-probability is larger than its other scores together, and the old weights may be
+    normalised to any sum.
     """
     largest = max((abs(weight) for weight in old_weights), default=DEFAULT_TABLE_WEIGHT)
     weight = SHARE_OF_LARGEST_WEIGHT * (largest or DEFAULT_TABLE_WEIGHT)

@@ -1,10 +1,11 @@
-"""Joining the shards of a table with added columns, after checking that each is complete."""
+"""Joining complete shards of a table with added columns."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -28,21 +29,14 @@ def merge_shards(
     ini_out: Path | None = None,
     command: str = "",
 ) -> list[str]:
-    """Join the shards of a table and patch its moses.ini.
+    """Join the shards of a table and patch its moses.ini, if any.
 
-    Args:
-        parts: the tables written by `rescorer score --shard`, in any order.
-        out: the table to write, with the suffix of the parts.
-        ini: moses.ini of the scored table; None to patch none.
-        ini_out: the ini to write.
-        command: the command line, for the record.
-
-    Returns:
-        Lines for the user; see `score_table`.
+    The parts are tables of `rescorer score --shard`, in any order; out has their suffix. The
+    options and the returned lines are those of `score_table`.
 
     Raises:
-        InputError: a shard is missing, named twice, damaged or of another table or model, or the ini does
-            not belong to the table.
+        InputError: a shard is missing, named twice, damaged or of another table or model, or the
+            ini does not belong to the table.
         ConfigError: the options do not fit together.
     """
     place, patch = place_of(out), None
@@ -54,23 +48,16 @@ def merge_shards(
 
 
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
-    """Join the shards of a table.
+    """Join the shards of a table; return the record of the equivalent undivided run.
 
-    Every reader takes concatenated compressed files for one file, so nothing is compressed again. If each
-    shard has at least two blocks of rows and no malformed rows were left out, the file is that of an undivided
-    run, byte for byte. Otherwise blocks begin at other rows, and a value may differ in its seventh digit.
-
-    Args:
-        parts: all shards, in any order.
-        out: the table to write.
-        command: the command line, for the record.
-
-    Returns:
-        The equivalent undivided run.
+    Every reader takes concatenated compressed files for one file, so nothing is compressed again.
+    If each shard has at least two blocks of rows and no malformed rows were left out, the file is
+    that of an undivided run, byte for byte. Otherwise blocks begin at other rows, and a value may
+    differ in its seventh digit.
 
     Raises:
-        InputError: a shard is missing or named twice, belongs to another table, model or setting, or differs
-            from its record.
+        InputError: a shard is missing or named twice, belongs to another table, model or setting,
+            or differs from its record.
         ConfigError: out has another suffix than the parts.
         UserError: another command is writing the table.
     """
@@ -92,38 +79,26 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
                     shutil.copyfileobj(packed, stream, 1 << 20)
         run.write(command)
         if run.counts.n_bad_rows:
-            write_lines(run.bad_rows, _bad_rows(ordered))
+            left_out = (read_lines(part.bad_rows) for part in ordered if part.counts.n_bad_rows)
+            write_lines(run.bad_rows, chain.from_iterable(left_out))
     return run
 
 
 def _check_content(part: RunRecord) -> None:
-    """Refuse a part that has changed since it was written.
-
-    A part without a digest in its record is read to the end, and its rows are counted.
-
-    Raises:
-        InputError: its bytes or rows differ from its record.
-    """
+    """Refuse a changed part; the rows are counted of one recorded without a digest."""
     path, recorded = Path(part.out), part.content
     if recorded is None:
         _check_rows(path, part)
         return
-    n_bytes = _size(path)
+    try:
+        n_bytes = path.stat().st_size
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
     if n_bytes != recorded.n_bytes:
         raise _damaged(path, f"{n_bytes:,} bytes", f"{recorded.n_bytes:,}, as {part.sidecar} says")
     if Content.of(path) != recorded:
-        found, expected = (
-            "other bytes than were written",
-            f"the bytes with the digest in {part.sidecar}",
-        )
-        raise _damaged(path, found, expected)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
+        found = "other bytes than were written"
+        raise _damaged(path, found, f"the bytes with the digest in {part.sidecar}")
 
 
 def _check_rows(path: Path, part: RunRecord) -> None:
@@ -185,9 +160,3 @@ def _sum_of(parts: Sequence[RunRecord]) -> Counts:
         tuple(map(sum, zip(*(each.n_floored for each in counts), strict=True))),
         sum(each.n_bad_rows for each in counts),
     )
-
-
-def _bad_rows(parts: Sequence[RunRecord]) -> Iterator[bytes]:
-    for part in parts:
-        if part.counts.n_bad_rows:
-            yield from read_lines(part.bad_rows)

@@ -1,7 +1,7 @@
 """Adding one or two named features to an n-best list: a value, and the value per word.
 
-Moses's tuning takes a label with "_" for a sparse feature (mert/Data.cpp:227) and does not check numbers for
-nan. So a name has only letters and digits, and a value is a plain finite decimal.
+Moses's tuning takes a label with "_" for a sparse feature (mert/Data.cpp:227) and does not check
+numbers for nan. So a name has only letters and digits, and a value is a plain finite decimal.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 ENTRIES_AT_ONCE = 2_000
 
 
-@dataclass(frozen=True)
-class _Hypothesis:
-    line: bytes
-    entry: NBestEntry
-    links: bytes
-
-
 class _Key(NamedTuple):
-    """The key of a hypothesis: hypotheses with equal keys have equal values."""
+    """The key of a hypothesis; hypotheses with equal keys have equal values."""
 
     sentence_id: int
     words: bytes
     links: bytes
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    line: bytes
+    line_number: int
+    key: _Key
 
 
 def add_feature(
@@ -61,30 +61,19 @@ def add_feature(
     per_word_feature: str = "",
     per_word: bool = False,
 ) -> int:
-    """Append `NAME= value` to the features of each entry; every other byte stays.
+    """Append `NAME= value` to each entry's features, and return the number of entries.
 
-    The value is the scorer's for the entry's words, given the source sentence of its id; a probabilistic
-    model's is the natural log-probability, </s> included. Totals do not change, since the feature has no
-    weight yet.
+    Every other byte stays. The value is the scorer's for the entry's words, given the source
+    sentence of its id; a probabilistic model's is the natural log-probability, </s> included.
+    Totals do not change, since the feature has no weight yet. Ids need not be contiguous.
 
-    Args:
-        nbest: n-best list in Moses's format; ids need not be contiguous.
-        source: the source sentences, id 0 first.
-        scorer: scores pairs of sentences.
-        feature: name of the feature.
-        out: n-best list to write, compressed by suffix.
-        jobs: number of blocks scored at a time, each on one processor.
-        per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
-            for none.
-        per_word: divide the value of the one feature by the number of words + 1.
-
-    Returns:
-        The number of entries written.
+    The arguments are those of `rescorer.rescore_nbest`; with per_word the value of the one feature
+    is divided by the number of words + 1.
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.
-        InputError: an entry is malformed, has the feature already, has no source sentence, lacks word links
-            needed by the scorer, or cannot be scored.
+        InputError: an entry is malformed, has the feature already, has no source sentence, lacks
+            word links needed by the scorer, or cannot be scored.
     """
     features = [feature, *filter(None, [per_word_feature])]
     by_words = (True,) if per_word else (False, True)
@@ -112,11 +101,12 @@ def _blocks(
         entry = parse_entry(line, nbest, line_number)
         _check(entry, nbest, source, n_sentences, features)
         full = len(block) >= ENTRIES_AT_ONCE
-        if full and entry.sentence_id != block[-1].entry.sentence_id:
+        if full and entry.sentence_id != block[-1].key.sentence_id:
             yield block
             block = []
         links = _links(entry, nbest) if needs_links else b""
-        block.append(_Hypothesis(line, entry, links))
+        key = _Key(entry.sentence_id, entry.words, links)
+        block.append(_Hypothesis(line, line_number, key))
     if block:
         yield block
 
@@ -125,13 +115,9 @@ def _links(entry: NBestEntry, nbest: str) -> bytes:
     """The word links of an entry, the last of its fields."""
     links = entry.rest[-1].strip() if entry.rest else None
     if links is None or not LINKS.fullmatch(links):
-        raise InputError(
-            nbest,
-            entry.line_number,
-            "no word links",
-            "links such as 0-0 1-2 in the last field",
-            "Decode with --print-alignment-info-in-n-best",
-        )
+        expected = "links such as 0-0 1-2 in the last field"
+        hint = "Decode with --print-alignment-info-in-n-best"
+        raise InputError(nbest, entry.line_number, "no word links", expected, hint)
     return links
 
 
@@ -146,22 +132,14 @@ def _check(
     entry: NBestEntry, nbest: str, source: Path, n_sentences: int, features: Sequence[str]
 ) -> None:
     if entry.sentence_id >= n_sentences:
-        raise InputError(
-            nbest,
-            entry.line_number,
-            f"the sentence id {entry.sentence_id}",
-            f"an id below {n_sentences}, the number of lines of {source}",
-            "Is this the text that was translated?",
-        )
+        found = f"the sentence id {entry.sentence_id}"
+        expected = f"an id below {n_sentences}, the number of lines of {source}"
+        hint = "Is this the text that was translated?"
+        raise InputError(nbest, entry.line_number, found, expected, hint)
     given = parse_features(entry, nbest)
     for feature in (name for name in features if name in given):
-        raise InputError(
-            nbest,
-            entry.line_number,
-            f"the feature {feature}",
-            "a list without it",
-            "Use another name",
-        )
+        found = f"the feature {feature}"
+        raise InputError(nbest, entry.line_number, found, "a list without it", "Use another name")
 
 
 def _with_scores(
@@ -174,7 +152,7 @@ def _with_scores(
     """The lines with the features, each the value, or the value per word."""
     lines = []
     for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
-        line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
+        line, n_words = hypothesis.line, len(split_words(hypothesis.key.words)) + 1
         for name, is_per_word in features:
             line = with_feature(line, name, value / n_words if is_per_word else value)
         lines.append(line)
@@ -185,11 +163,7 @@ def _values(
     block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
 ) -> list[float]:
     """The value of each hypothesis; one repeated in a sentence is computed once."""
-    keys = [
-        _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
-        for hypothesis in block
-    ]
-    different, which = distinct(keys)
+    different, which = distinct([hypothesis.key for hypothesis in block])
     batch = Batch(
         [sentences[key.sentence_id] for key in different],
         [key.words for key in different],
@@ -214,9 +188,5 @@ def _values(
 
 
 def _line_of(key: _Key, block: Sequence[_Hypothesis]) -> int:
-    """The first line of a block with what was scored."""
-    return next(
-        each.entry.line_number
-        for each in block
-        if key == _Key(each.entry.sentence_id, each.entry.words, each.links)
-    )
+    """The first line of a block with that key."""
+    return next(each.line_number for each in block if each.key == key)

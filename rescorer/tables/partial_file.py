@@ -1,8 +1,8 @@
 """An output file that grows block by block and survives its writer's death.
 
-Each block is a compressed member of its own; every reader takes concatenated members for one file (gzip: RFC
-1952, section 2.2; bzip2, xz and zstd likewise). So a later run continues behind the blocks already written,
-and the file is the same as without the interruption.
+Each block is a compressed member of its own; every reader takes concatenated members for one file
+(gzip: RFC 1952, section 2.2; bzip2, xz and zstd likewise). So a later run continues after the
+blocks already written, and the file is the same as without the interruption.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class _State:
 class PartialFile:
     """An unfinished file: its data are in .NAME.partial, its progress in .NAME.partial.json.
 
-    Two writers of one file must be kept apart (`moses_bridge.base.lock`); without locks, one of them finds at
-    its end that its data are gone. A writer ending before its first block leaves no file.
+    Two writers of one file must be kept apart (`moses_bridge.base.lock`); without locks, one of
+    them finds at its end that its data are gone. A writer ending before its first block leaves no
+    file.
 
     Args:
         out: the file to make; a link is followed.
-        settings: everything the content depends on; an earlier part is continued only if it was made
-            with equal settings.
+        settings: everything the content depends on.
         resume: continue an earlier part with equal settings, if there is one; otherwise start anew.
 
     Attributes:
@@ -152,14 +152,7 @@ class PartialFile:
 
 
 class StreamOutput:
-    """`PartialFile` for standard output, a pipe or a device; it cannot be resumed.
-
-    Args:
-        out: "-" or a path, written to directly.
-
-    Attributes:
-        progress: see `PartialFile`.
-    """
+    """`PartialFile` for "-", a pipe or a device, written to directly; it cannot be resumed."""
 
     def __init__(self, out: StrPath) -> None:
         self.progress = Counter[str]()
@@ -188,10 +181,7 @@ class StreamOutput:
 
 
 def compress(data: bytes, out: Path) -> bytes:
-    """One compressed member in the format of out's suffix; equal data make equal bytes.
-
-    Without a suffix of a compression, the data are returned as they are.
-    """
+    """One compressed member in the format of out's suffix, if any; equal data make equal bytes."""
     kind = COMPRESSIONS.get(out.suffix)
     if kind is None:
         return data

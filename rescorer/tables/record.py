@@ -1,4 +1,4 @@
-"""The record of a run of `rescorer score`, TABLE.json: settings and counts, written and read."""
+"""The record of a run of `rescorer score`, TABLE.json: its settings and counts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ WholeNumber = Annotated[int, AtLeast(0)]
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of rows.
-
-    Attributes:
-        n_rows: rows written.
-        n_floored: for each column, rows with a value outside the limits of what is written.
-        n_bad_rows: malformed rows left out.
-    """
+    """Numbers of rows: written, outside the limits of what is written (by column), and left out."""
 
     n_rows: int = 0
     n_floored: tuple[int, ...] = ()
@@ -41,12 +35,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Content:
-    """Size and digest of a file on disk.
-
-    Attributes:
-        n_bytes: number of bytes, as compressed.
-        sha256: SHA-256 of these bytes, in hexadecimal.
-    """
+    """Size of a file on disk, as compressed, and its SHA-256 in hexadecimal."""
 
     n_bytes: int
     sha256: str
@@ -114,7 +103,8 @@ class RunRecord:
             "column_format": config.column_format,
             "n_replaced": config.n_replaced,
             "max_bad_rows": config.max_bad_rows,
-            "shard": shard and _shard_setting(shard),
+            # The third number of a shard is missing if it begins at any source.
+            "shard": shard and [n for n in (shard.number, shard.n_shards, shard.block_rows) if n],
             "block_rows": config.block_rows,
         }
 
@@ -161,11 +151,7 @@ class RunRecord:
         return run
 
     def replaced_by(self, n_scores: int, config: ColumnConfig) -> ColumnConfig:
-        """The settings for replacing the columns of this run.
-
-        Args:
-            n_scores: dense scores of a row of the table that it wrote.
-            config: settings of the new columns.
+        """The settings for replacing this run's columns in a table of n_scores dense scores.
 
         Raises:
             InputError: the rows have another number of scores than the record says.
@@ -183,7 +169,7 @@ class RunRecord:
         return replace(config, n_replaced=len(self.columns))
 
     def summary(self) -> list[str]:
-        """The lines that tell the user what was written."""
+        """The lines telling the user what was written."""
         lines = [f"{self.out}: {self.counts.n_rows:,} rows, {self.n_scores} scores each"]
         for number, ((column, name), n_floored) in enumerate(
             zip(self.columns, self.counts.n_floored, strict=True), start=self.n_old_scores + 1
@@ -195,11 +181,7 @@ class RunRecord:
         return lines
 
     def write(self, command: str) -> None:
-        """Write the run's settings and counts to `sidecar`.
-
-        Args:
-            command: the command line; "" for a call from Python.
-        """
+        """Write the run's settings and counts to `sidecar`; command is "" for a call from Python."""
         columns = [
             {"column": column, "scorer": name, "n_floored": n_floored}
             for (column, name), n_floored in zip(self.columns, self.counts.n_floored, strict=True)
@@ -221,11 +203,11 @@ class RunRecord:
         write_json(self.sidecar, record)
 
     def binary_table_commands(self) -> list[str]:
-        """Moses's commands for converting the new table to binary ones, with the right number of scores.
+        """Moses's commands for converting the new table to binary ones, with its number of scores.
 
-        Without the number, processPhraseTableMin assumes 4 and CreateProbingPT does not check the rows.
-        processPhraseTableMin always takes the logarithm, CreateProbingPT only with --log-prob. So a table of
-        logarithms can be converted by CreateProbingPT only.
+        Without the number, processPhraseTableMin assumes 4 and CreateProbingPT does not check the
+        rows. processPhraseTableMin always takes the logarithm, CreateProbingPT only with
+        --log-prob. So a table of logarithms can be converted by CreateProbingPT only.
         """
         out, n_scores = Path(self.out), str(self.n_scores)
         stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out
@@ -233,24 +215,11 @@ class RunRecord:
         probing += ["--num-scores", n_scores]
         if self.config.column_format == "log":
             return [shlex.join(probing)]
-        compact = [
-            "processPhraseTableMin",
-            "-in",
-            str(out),
-            "-out",
-            str(stem),
-            "-nscores",
-            n_scores,
-        ]
-        compact += ["-rankscore", "2"]
+        compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem)]
+        compact += ["-nscores", n_scores, "-rankscore", "2"]
         if not self.has_alignment:
             compact += ["-encoding", "None"]
         return [shlex.join(compact), shlex.join([*probing, "--log-prob"])]
-
-
-def _shard_setting(shard: Shard) -> list[int]:
-    """A shard as recorded; the third number is missing if it begins at any source."""
-    return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
 
 
 @dataclass(frozen=True)
@@ -319,10 +288,6 @@ def bad_rows_of(out: str) -> Path:
 def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
     for column in columns:
         if column in FORMER_COLUMNS:
-            raise InputError(
-                path,
-                None,
-                f"the column {column!r} of an earlier version",
-                f"columns among {', '.join(get_args(Column))}",
-                "Score the table anew",
-            )
+            found = f"the column {column!r} of an earlier version"
+            expected = f"columns among {', '.join(get_args(Column))}"
+            raise InputError(path, None, found, expected, "Score the table anew")

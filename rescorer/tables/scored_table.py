@@ -1,4 +1,4 @@
-"""The whole of `rescorer score`: one run, prepared once and written block by block, and advice for the user."""
+"""`rescorer score`: a run prepared once and written block by block, and advice for the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, place_of, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
 from rescorer.tables.column import ColumnConfig, check_columns
@@ -29,21 +28,17 @@ if TYPE_CHECKING:
     from moses_bridge.formats.moses_ini import MosesIni
     from rescorer.tables.ini_patch import IniPatch
 
-# The compiled code.
+# Names the code to compile.
 ROW_BYTES = "the reading and writing of rows (some seconds)"
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run in which nothing can be refused any more but a row; `Run.prepare` makes it.
+    """A run checked except for its rows; made by `Run.prepare`.
 
-    Attributes:
-        record: everything its new bytes depend on; all counts are 0.
-        table: the table, opened for the rows to score, with equal sources together.
-        out: the table to write.
-        scorers: one group of columns for each.
-        ini: the moses.ini to patch; None for none.
-        resume: continue where an earlier run with the same settings was stopped.
+    The record has everything its new bytes depend on, with counts of 0; the table is opened for the
+    rows to score. Each scorer has one group of columns. With resume an interrupted run with the
+    same settings is continued.
     """
 
     record: RunRecord
@@ -68,8 +63,8 @@ class Run:
         """Open a table, and check everything but its other rows; see `score_table`.
 
         Raises:
-            InputError: the first row is malformed or lacks what a scorer needs, the ini does not belong to the
-                table, or TABLE.json is missing and there are columns to replace.
+            InputError: the first row is malformed or lacks what a scorer needs, the ini does not
+                belong to the table, or TABLE.json is missing and there are columns to replace.
             ConfigError: the settings do not fit together.
         """
         source, target = place_of(path), place_of(out)
@@ -106,7 +101,7 @@ class Run:
 
     @contextlib.contextmanager
     def sink(self) -> Iterator[PartialFile | StreamOutput]:
-        """Where the blocks go; a file is locked until the end of the `with` block.
+        """Open the output of the blocks; a file is locked until the end of the `with` block.
 
         Raises:
             UserError: another command is writing the table.
@@ -115,23 +110,11 @@ class Run:
             with StreamOutput(self.out) as stream:
                 yield stream
             return
-        with (
-            held_file(self.out),
-            PartialFile(self.out, self.record.settings, self.resume) as file,
-        ):
+        with held_file(self.out), PartialFile(self.out, self.record.settings, self.resume) as file:
             yield file
 
-    def blocks(self, n_done: int = 0) -> Iterator[Block]:
-        """The blocks to score, behind the first n_done rows; see `SourceTable.blocks`."""
-        return self.table.blocks(self.record.config.block_rows, n_done)
-
     def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
-        """Write OUT.json and OUT.bad beside a finished table.
-
-        Args:
-            progress: the sums of the counts of all blocks.
-            command: the command line, for the record.
-        """
+        """Write OUT.json and OUT.bad next to a finished table; progress is that of its sink."""
         n_floored = tuple(
             progress[f"floored {place}"] for place, _ in enumerate(self.record.columns)
         )
@@ -151,7 +134,7 @@ class Run:
 def _refuse_streams(
     source: Place, target: Place, config: ColumnConfig, resume: bool, replace: bool
 ) -> None:
-    """Refuse what needs a file where there is none."""
+    """Refuse options that need a file if there is none."""
     if isinstance(source, Stream):
         if config.shard:
             raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
@@ -171,13 +154,9 @@ def _check_first_row(
     """Refuse a table that lacks what a scorer needs, or has no score to keep."""
     for named in scorers:
         if named.scorer.needs_links and not table.has_alignment:
-            raise InputError(
-                path,
-                None,
-                "no word links",
-                f"an alignment column (the fourth), which {named.name} needs",
-                "Let Moses's `score` or `moses-bridge build` write it",
-            )
+            expected = f"an alignment column (the fourth), which {named.name} needs"
+            hint = "Let Moses's `score` or `moses-bridge build` write it"
+            raise InputError(path, None, "no word links", expected, hint)
     if table.n_scores <= config.n_replaced:
         expected = f"more than the {config.n_replaced} to replace"
         raise InputError(path, None, f"{table.n_scores} scores", expected)
@@ -186,13 +165,7 @@ def _check_first_row(
 def check_places(
     tables: Sequence[Place], out: Place, ini: Path | None, ini_out: Path | None
 ) -> MosesIni | None:
-    """Refuse outputs that are inputs, and read the ini.
-
-    Args:
-        tables: the tables to read.
-        out: the table to write.
-        ini: moses.ini to patch; None for none.
-        ini_out: the ini to write.
+    """Refuse outputs that are inputs, and read the ini to patch, if any.
 
     Raises:
         ConfigError: the paths do not fit together.
@@ -218,7 +191,7 @@ def check_places(
 
 
 def report(record: RunRecord, out: Place, patch: IniPatch | None) -> list[str]:
-    """Patch the ini of a finished table; the lines for the user: what was written, what to do for Moses.
+    """Patch the ini of a finished table, and return what was written and the next steps for Moses.
 
     Raises:
         InputError: the ini does not belong to the table.
@@ -250,24 +223,14 @@ def score_table(
 ) -> list[str]:
     """Add columns to a table and patch its moses.ini; see `add_columns`.
 
-    Args:
-        path: the phrase table.
-        out: the table to write, compressed by suffix.
-        scorers: one group of columns for each.
-        config: settings of the columns; malformed rows left out are written to OUT.bad.
-        ini: moses.ini of the table; None to patch none.
-        ini_out: the ini to write.
-        resume: continue where an earlier run with the same settings was stopped.
-        replace: replace the columns listed in TABLE.json, in their format, instead of appending.
-        command: the command line, for the record.
-        executor: scores the blocks; None scores them in this process.
-
-    Returns:
-        Lines for the user: what was written, and what to do for Moses.
+    The arguments are those of `rescorer.rescore`, and the command line, for the record. Malformed
+    rows left out are written to OUT.bad; columns to replace are listed in TABLE.json, and keep
+    their format. The returned lines are for the user: the files written, and the next steps for
+    Moses.
 
     Raises:
-        InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is missing
-            and there are columns to replace.
+        InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is
+            missing and there are columns to replace.
         ConfigError: the settings do not fit together.
         UserError: a value is not finite, or another command is writing the table.
     """
@@ -276,19 +239,12 @@ def score_table(
 
 
 def add_columns(run: Run, command: str = "", executor: Executor | None = None) -> RunRecord:
-    """Write the table with new dense scores at the end of each row's scores; every other byte stays.
+    """Write the table with new dense scores after each row's scores; every other byte stays.
 
-    Beside it are OUT.json, the record of the run, and OUT.bad, the malformed rows left out. With "-" the
-    table is written to standard output. A run writing there, to a pipe or to a device cannot be resumed
-    and writes no other file.
-
-    Args:
-        run: the run, prepared.
-        command: the command line, for the record.
-        executor: scores the blocks; None scores them in this process.
-
-    Returns:
-        The record of the run with its counts.
+    Next to it are OUT.json, the record of the run (which is returned), and OUT.bad, the malformed
+    rows left out. With "-" the table is written to standard output. A run writing there, to a pipe
+    or to a device cannot be resumed and writes no other file. Without an executor the blocks are
+    scored in this process.
 
     Raises:
         InputError: a row is malformed, or lacks what a scorer needs.
@@ -297,11 +253,12 @@ def add_columns(run: Run, command: str = "", executor: Executor | None = None) -
     config = run.record.config
     with run.sink() as sink:
         n_done = sink.progress["rows"]
+        blocks = run.table.blocks(config.block_rows, n_done)
         if executor is None:
             score = partial(score_block, run.record, run.scorers)
-            scored = map_in_order(score, run.blocks(n_done), config.jobs)
+            scored = map_in_order(score, blocks, config.jobs)
         else:
-            scored = executor(run.record, run.blocks(n_done))
+            scored = executor(run.record, blocks)
         n_parts = config.shard.n_shards if config.shard else 1
         progress = LineProgress("score", run.record.path, done=n_done, n_parts=n_parts)
         with CompilationNotice(ROW_BYTES), progress:

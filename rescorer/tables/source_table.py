@@ -1,4 +1,4 @@
-"""The phrase table to score, opened once: the facts of its first row, and its rows or those of a shard."""
+"""The phrase table to score: facts of its first row, and its rows or those of a shard."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Shard:
     Attributes:
         number: number of the part, from 1.
         n_shards: number of parts.
-        block_rows: number of rows of a block. Parts begin at blocks of an undivided run, so that both
-            score the same blocks; 0 lets them begin at any source.
+        block_rows: rows of a block. Parts begin at blocks of an undivided run, so that both score
+            the same blocks; 0 lets them begin at any source.
     """
 
     number: int
@@ -66,8 +66,8 @@ def numbered_rows(table: StrPath) -> Generator[NumberedRow, None, None]:
 def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, None]:
     """The rows of a shard with their line numbers; no source is divided between two shards.
 
-    A table with fewer than two blocks per shard is divided at any source. The table is read twice: first
-    to count its rows.
+    A table with fewer than two blocks per shard is divided at any source. The table is read twice:
+    first to count its rows.
     """
     n_rows = _n_rows(table)
     firsts = shard.rows(n_rows)
@@ -98,12 +98,7 @@ def _n_rows(table: StrPath) -> int:
 
 @dataclass
 class BadRows:
-    """The malformed rows left out by a run, up to a limit.
-
-    Attributes:
-        limit: largest number of such rows; one more is an error.
-        rows: the rows left out so far.
-    """
+    """The malformed rows left out by a run; more of them than the limit are an error."""
 
     limit: int
     rows: list[bytes] = field(default_factory=list)
@@ -128,16 +123,10 @@ class BadRows:
 
 @dataclass
 class SourceTable:
-    """A phrase table or a shard of it; its rows can be read once.
+    """A phrase table or a shard of it, with facts of its first row; its rows can be read once.
 
-    Attributes:
-        path: path of the table; "-" is standard input.
-        identity: what tells the table from others; see `table_identity`.
-        n_scores: number of dense scores of a row.
-        has_alignment: whether the first row has word links.
-        shard: the part to score; None for all of it.
-        bad_rows: the malformed rows left out so far.
-        rows: the rows to score, with their line numbers.
+    The path "-" is standard input. The rows are those to score, with their line numbers; bad_rows
+    are the malformed ones left out so far.
     """
 
     path: str
@@ -150,12 +139,7 @@ class SourceTable:
 
     @classmethod
     def open(cls, place: Place, max_bad_rows: int = 0, shard: Shard | None = None) -> SourceTable:
-        """Open a table and read its first row.
-
-        Args:
-            place: the table.
-            max_bad_rows: largest number of malformed rows to leave out.
-            shard: the part to score; None for all of it.
+        """Open a table, or a shard of it, and read the first row but for malformed ones left out.
 
         Raises:
             InputError: there is no row, or the first one is malformed.
@@ -177,11 +161,7 @@ class SourceTable:
         return cls(path, identity, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))
 
     def blocks(self, block_rows: int, n_done: int = 0) -> Iterator[Block]:
-        """The blocks of a table or shard behind the first n_done rows, each with whole sources.
-
-        Args:
-            block_rows: number of rows of a block.
-            n_done: number of rows of the blocks that an earlier run has written.
+        """The blocks after the n_done rows written by an earlier run, each with whole sources.
 
         Raises:
             InputError: a row is malformed, or there are more such rows than may be left out.
@@ -198,8 +178,4 @@ def table_identity(table: Place) -> dict[str, Any]:
     if isinstance(table, Stream) or not table.exists():
         return {"path": str(table)}
     state = table.stat()
-    return {
-        "path": str(table.resolve()),
-        "bytes": state.st_size,
-        "modified_ns": state.st_mtime_ns,
-    }
+    return {"path": str(table.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}

@@ -1,4 +1,4 @@
-"""Parallel text aligned by a network with attention: word links, whole matrices, pictures, error rate."""
+"""Parallel text aligned by a network with attention: word links, matrices, pictures, error rate."""
 
 from __future__ import annotations
 
@@ -32,16 +32,11 @@ Link = tuple[int, int]
 
 
 def attention_links(weights: NDArray[np.float32], min_weight: float = 0.0) -> list[Link]:
-    """Each target word with its most attended source word, in the order of the target.
+    """Link each target word to its most attended source word, both counted from 0.
 
-    A target word that looks most at </s> has no link; of equal weights the first counts.
-
-    Args:
-        weights: of a pair, with </s> as last row and last column, *Shape:* (I + 1, J + 1).
-        min_weight: a link needs so much, 0 to 1.
-
-    Returns:
-        Source word and target word, counted from 0.
+    The links are (source word, target word) in the order of the target. A target word attending
+    most to </s> has no link, nor one with less than min_weight, 0 to 1; of equal weights the first
+    counts. The weights have </s> as last row and last column, *Shape:* (I + 1, J + 1).
     """
     end = weights.shape[1] - 1
     best = weights[:-1].argmax(axis=1)
@@ -57,12 +52,9 @@ DIGITS = 7
 
 
 class SentencePair(NamedTuple):
-    """One line of parallel text.
+    """The words of one line of parallel text, at least one a side.
 
-    Attributes:
-        source: words, at least one.
-        target: words, at least one.
-        given: links of an aligner; None where there are none to compare with.
+    Its given links are those of an aligner; None if there are none to compare with.
     """
 
     source: list[bytes]
@@ -72,12 +64,7 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True)
 class AttentionPictures:
-    """Which pictures go where.
-
-    Attributes:
-        directory: of line-N.png and line-N.svg.
-        lines: counted from 1.
-    """
+    """The lines to draw, counted from 1, and the directory of line-N.png and line-N.svg."""
 
     directory: Path
     lines: Sequence[int]
@@ -86,11 +73,11 @@ class AttentionPictures:
 def read_pairs(
     source: StrPath, target: StrPath, links: StrPath | None = None
 ) -> list[SentencePair]:
-    """Read parallel text, and its links in Pharaoh format where they are given.
+    """Read parallel text, and its links in Pharaoh format if given.
 
     Raises:
-        InputError: a file has fewer lines than another one, a line has no words, or a link is none or
-            names a missing word.
+        InputError: a file has fewer lines than another one, a line has no words, or a link is
+            malformed or names a missing word.
     """
     paths = [source, target] + ([] if links is None else [links])
     pairs = []
@@ -113,19 +100,15 @@ def _check_range(
     n_source, n_target = map(len, words)
     for source, target in given:
         if source >= n_source or target >= n_target:
-            raise InputError(
-                path,
-                number,
-                f"the link {source}-{target}",
-                f"words of a pair of {n_source} source and {n_target} target words, from 0",
-                "Give the links of these two texts, SOURCE-TARGET",
-            )
+            expected = f"words of a pair of {n_source} source and {n_target} target words, from 0"
+            hint = "Give the links of these two texts, SOURCE-TARGET"
+            raise InputError(path, number, f"the link {source}-{target}", expected, hint)
 
 
 def attention_reader_of_model(
     directory: Path, compute: Compute, trust_code: bool = False
 ) -> MatrixReader:
-    """What makes the matrices, from a model directory.
+    """The maker of attention matrices of a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or its network has no attention.
@@ -141,12 +124,9 @@ def attention_reader_of_model(
     source = model.shortlists.source
     network: Any = scorer.network if isinstance(scorer, TrieScorer) else None
     if source is None or not isinstance(network, Attentive):
-        raise InputError(
-            directory / DESCRIPTION,
-            None,
-            f"a network of the architecture {model.architecture!r} without an attention",
-            'one with it, such as "rnnsearch" with the context "attention"',
-        )
+        found = f"a network of the architecture {model.architecture!r} without an attention"
+        expected = 'one with it, such as "rnnsearch" with the context "attention"'
+        raise InputError(directory / DESCRIPTION, None, found, expected)
     attentive: Any = network  # both a Recurrent and Attentive
     reader = AttentionReader(attentive, source, model.shortlists.target)
     return RightToLeftReader(reader) if model.goes_right_to_left else reader
@@ -160,30 +140,24 @@ def align(
     pictures: AttentionPictures | None = None,
     min_weight: float = 0.0,
 ) -> AlignmentError | None:
-    """Write the word links of each pair: each target word with the source word that it looks at most.
+    """Write the word links of each pair: each target word with its most attended source word.
 
-    Args:
-        reader: of a network with attention.
-        pairs: all with given links, or none.
-        out: links in Pharaoh format, a line a pair, compressed by suffix.
-        matrix: JSON lines with all weights.
-        pictures: which pairs are drawn.
-        min_weight: a link needs so much, 0 to 1.
-
-    Returns:
-        How far the links are from the given ones; None without those.
+    Either all pairs have given links or none; the error against them is returned. Links are in
+    Pharaoh format, a line a pair, compressed by suffix; the matrix has JSON lines with all weights.
+    A link needs min_weight, 0 to 1.
 
     Raises:
         ConfigError: a picture is requested of a missing line.
     """
     drawn = _check_lines(pictures, len(pairs))
-    batch = Batch(*([b" ".join(side) for side in sides] for sides in _sides(pairs)))
+    sources = [b" ".join(pair.source) for pair in pairs]
+    targets = [b" ".join(pair.target) for pair in pairs]
     error = AlignmentError()
     with contextlib.ExitStack() as files:
         stream = files.enter_context(open_write(out))
         matrices = files.enter_context(open_write(matrix)) if matrix else None
         progress = files.enter_context(Progress("align", len(pairs), "pairs"))
-        read = zip(pairs, reader.matrices(batch), strict=True)
+        read = zip(pairs, reader.matrices(Batch(sources, targets)), strict=True)
         for number, (pair, weights) in enumerate(read, start=1):
             links = attention_links(weights, min_weight)
             stream.write(format_links(links) + b"\n")
@@ -191,13 +165,11 @@ def align(
             if matrices:
                 matrices.write(_as_json(pair, weights))
             if pictures is not None and number in drawn:
-                _draw(pair, weights, number, pictures.directory)
+                title, given = f"line {number}", pair.given
+                picture = AttentionPicture(title, pair.source, pair.target, weights, given)
+                draw_attention(picture, pictures.directory / f"line-{number}")
             progress.update()
     return error if pairs and pairs[0].given is not None else None
-
-
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[list[bytes]], list[list[bytes]]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
 
 
 def _check_lines(pictures: AttentionPictures | None, n_pairs: int) -> frozenset[int]:
@@ -217,20 +189,9 @@ def _as_json(pair: SentencePair, weights: NDArray[np.float32]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
-def _draw(pair: SentencePair, weights: NDArray[np.float32], number: int, directory: Path) -> None:
-    picture = AttentionPicture(f"line {number}", pair.source, pair.target, weights, pair.given)
-    draw_attention(picture, directory / f"line-{number}")
-
-
 @dataclass(frozen=True)
 class AlignmentError:
-    """Counts of links, which add up over sentence pairs.
-
-    Attributes:
-        n_found: judged links.
-        n_given: reference links.
-        n_both: those in both.
-    """
+    """Numbers of judged links, reference links and links in both, which add up over sentence pairs."""
 
     n_found: int = 0
     n_given: int = 0
@@ -246,14 +207,12 @@ class AlignmentError:
 
     def __add__(self, other: AlignmentError) -> AlignmentError:
         return AlignmentError(
-            self.n_found + other.n_found,
-            self.n_given + other.n_given,
-            self.n_both + other.n_both,
+            self.n_found + other.n_found, self.n_given + other.n_given, self.n_both + other.n_both
         )
 
     @property
     def rate(self) -> float:
-        """Alignment error rate, 0 to 1; 0 where there are no links at all."""
+        """Alignment error rate, 0 to 1; 0 without any links."""
         n_links = self.n_found + self.n_given
         return 1 - 2 * self.n_both / n_links if n_links else 0.0
 

@@ -1,4 +1,4 @@
-"""The targets a network prefers or draws for source phrases, as text or JSON."""
+"""The targets preferred or drawn by a network for source phrases, as text or JSON."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ IN_TABLE = {True: b"in table", False: b"not in table"}
 
 @dataclass(frozen=True)
 class PhraseTargets:
-    """What was generated for one line.
+    """The targets generated for one line, the best ones first, draws in their order.
 
-    Attributes:
-        source: the source phrase; of a model without a source the beginning of its targets.
-        targets: the best ones first, draws in their order.
-        in_table: whether each is in the table beside the source; None without a table.
+    The source of a model without one is the beginning of its targets. in_table says whether each
+    target is in the table with the source; it is None without a table.
     """
 
     source: bytes
@@ -47,18 +45,10 @@ def generate_phrases(
     form: OutputFormat = "text",
     table: Path | None = None,
 ) -> int:
-    """Write the targets of each line of a text.
+    """Write the targets of each line of a text, a source phrase, and return their number.
 
-    Args:
-        generator: of a model directory; one that sees no source continues the lines instead.
-        phrases: source phrases, one a line.
-        config: what is wanted.
-        out: file to write, compressed by suffix.
-        form: a line a target, or a JSON object a phrase, each on a line of its own.
-        table: a phrase table, for whether a target is in it.
-
-    Returns:
-        How many targets were written.
+    A generator without a source continues the lines instead. The form is a line a target, or a line
+    with a JSON object a phrase; with a table each target is marked by whether it is there.
 
     Raises:
         InputError: the table is malformed.
@@ -91,7 +81,7 @@ def _with_table(
 
 
 def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[bytes]]:
-    """The targets that a phrase table has for some sources, words separated by one blank.
+    """A phrase table's targets of some sources, words separated by one blank.
 
     Raises:
         InputError: the table is malformed.

@@ -1,18 +1,18 @@
-"""Where the points of a map are: two dimensions of many, parts worth a closer look, and purity.
+"""The points of a map: two dimensions of many, parts worth a closer look, and purity.
 
-Two dimensions come from t-SNE (van der Maaten and Hinton, 2008) as openTSNE computes it. Purity is one number
-against chance: whether neighbours on a map belong together.
+Two dimensions come from t-SNE (van der Maaten and Hinton, 2008) as openTSNE computes it. Purity
+compares with chance how often neighbours on a map belong together.
 
-A phrase belongs to groups by its aligned counterpart: the words of its best translation linked to one
-of its own words. Two phrases belong together if they share
+A phrase belongs to groups by its aligned counterpart: the words of its best translation linked to
+one of its own words. Two phrases belong together if they share
 
 - one of these words ("linked word"), or
-- the rarest of these words ("head"): the one that the fewest best translations on the map have linked.
+- the rarest of these words ("head"): the one linked in the fewest best translations on the map.
 
-The purity is the share of the phrases whose nearest neighbour belongs together with them. Chance is what it
-would be on average if each neighbour were drawn at random from the phrases that may be one. Phrases that share
-a word of their own often have the same counterpart, which takes no network to find; so both numbers are also
-given where only phrases without a shared word may be neighbours.
+The purity is the share of the phrases whose nearest neighbour belongs together with them. Chance is
+its mean if each neighbour were drawn at random from the possible ones. Phrases sharing a word of
+their own often have the same counterpart, even without a network; so both numbers are also given
+with only phrases without a shared word as neighbours.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Layout(NamedTuple):
 
     Attributes:
         places: *Shape:* (n, 2).
-        perplexity: neighbours that each point heeds, in effect.
-        kl_divergence: what t-SNE has made small, in nats.
+        perplexity: effective number of neighbours of each point.
+        kl_divergence: the loss of t-SNE at its end, in nats.
         method: the library and its version.
     """
 
@@ -54,13 +54,13 @@ class Layout(NamedTuple):
 
 
 def layout(vectors: NDArray[np.float32], seed: int) -> Layout:
-    """Place points in the plane so that near directions stay near.
+    """Place at least 5 vectors in the plane so that near directions stay near.
 
-    Vectors count by their direction (so the squared distance is 2 - 2 cosine). It starts from the two principal
-    components and is the same for the same vectors and seed on one machine.
+    Vectors count by their direction (so the squared distance is 2 - 2 cosine). The start is the two
+    principal components. The result is the same for the same vectors and seed on one machine.
 
     Args:
-        vectors: at least 5, *Shape:* (n, d).
+        vectors: *Shape:* (n, d).
         seed: of the solver of principal components.
     """
     import openTSNE
@@ -94,7 +94,7 @@ class Window(NamedTuple):
     top: float
 
     def holds(self, places: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which points are inside, *Shape:* (n, 2) -> (n,)."""
+        """Whether points are inside, *Shape:* (n, 2) -> (n,)."""
         x, y = places[:, 0], places[:, 1]
         return (x >= self.left) & (x <= self.right) & (y >= self.bottom) & (y <= self.top)
 
@@ -105,12 +105,12 @@ class Window(NamedTuple):
 
 
 def densest_windows(places: NDArray[np.float64], n_windows: int, n_points: int) -> list[Window]:
-    """Squares around points that hold their nearest points, the smallest first, none meeting another.
+    """Disjoint squares around points holding their nearest points, the smallest first.
 
     Args:
         places: *Shape:* (n, 2).
         n_windows: maximum number.
-        n_points: of each, the one in the middle among them; all, where there are fewer.
+        n_points: of each, the one in the middle among them; all, if there are fewer.
     """
     n_points = min(n_points, len(places))
     # The distance of squares: the larger one of both coordinates'.
@@ -134,7 +134,7 @@ class Purity:
     Attributes:
         together: "head" or "linked word".
         neighbors: "all" or "without a shared word".
-        space: where the neighbours are: "map", or "vectors" (cosine, before the map).
+        space: of the neighbours: "map", or "vectors" (cosine, before the map).
         n_points: phrases with linked words and another phrase to compare with.
         share: of them whose nearest neighbour belongs together with them, 0 to 1.
         chance: the same with neighbours drawn at random.
@@ -165,16 +165,17 @@ def map_purity(
     own_words: Sequence[Sequence[bytes]],
     linked: Sequence[Sequence[bytes]],
 ) -> list[Purity]:
-    """The purity of phrases by head and by linked word, with all neighbours and with those that share no word.
+    """The purity by head and linked word, with all neighbours and with those sharing no word.
 
     Args:
         places: of the phrases, compared by Euclidean distance, *Shape:* (n, any).
-        space: what they are called.
+        space: their name.
         own_words: the words of each phrase.
-        linked: the linked words of each phrase's best translation; phrases without any are left out.
+        linked: the linked words of each phrase's best translation; phrases without any are left
+            out.
 
     Returns:
-        Four of them; none where fewer than two phrases have linked words.
+        Four of them; none if fewer than two phrases have linked words.
     """
     rows = [row for row, words in enumerate(linked) if words]
     if len(rows) < 2:
@@ -195,13 +196,13 @@ def map_purity(
 
 
 def heads(linked: Sequence[Sequence[bytes]]) -> list[bytes]:
-    """The word of each list that the fewest lists have; of equal ones the last."""
+    """The word of each list found in the fewest lists; of equal ones the last."""
     n_lists = Counter(word for words in linked for word in set(words))
     return [min(reversed(words), key=lambda word: n_lists[word]) for words in linked]
 
 
 def incidence(words: Sequence[Sequence[bytes]]) -> csr_array:
-    """Which words each list has, *Shape:* (n_lists, n_words), 1 or 0."""
+    """The words of each list as 1 or 0, *Shape:* (n_lists, n_words)."""
     numbers: dict[bytes, int] = {}
     pairs = {
         (row, numbers.setdefault(word, len(numbers)))
@@ -220,12 +221,12 @@ def nearest_purity(
 
     Args:
         places: compared by Euclidean distance, *Shape:* (n, any).
-        labels: 1 where a point has a label, *Shape:* (n, n_labels).
-        apart: points that share one of these are no neighbours, *Shape:* (n, any); None: all are.
+        labels: 1 if a point has a label, *Shape:* (n, n_labels).
+        apart: points sharing one of these are no neighbours, *Shape:* (n, any); None: all are.
 
     Returns:
-        Points with a neighbour; share of them whose nearest one has the same label, the first of equally
-        near ones; the mean share of a point's possible neighbours with the same label.
+        Points with a neighbour; share of them whose nearest one has the same label, the first of
+        equally near ones; the mean share of a point's possible neighbours with the same label.
     """
     shares, chances = list[float](), list[float]()
     for first in range(0, len(places), ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""The nearest words and the nearest phrases, as a network sees them."""
+"""The nearest words and the nearest phrases by a network's vectors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, shown
 from moses_bridge.base.textio import place_of
@@ -33,13 +30,9 @@ from rescorer.views.phrase_vectors import (
 
 @dataclass(frozen=True)
 class Neighbors:
-    """What is nearest to a word or a phrase.
+    """The nearest others of a word or phrase, the nearest first, with their cosines, from -1 to 1.
 
-    Attributes:
-        query: the word or phrase.
-        found: the others, the nearest first.
-        cosines: of each, from -1 to 1.
-        n_candidates: among how many words or phrases they were found.
+    They were chosen from n_candidates words or phrases.
     """
 
     query: bytes
@@ -68,13 +61,7 @@ class Neighbors:
 def word_neighbors(
     learned: Learned, words: Sequence[bytes], side: Side, n_best: int
 ) -> list[Neighbors]:
-    """The nearest words of a shortlist by the cosine of their embeddings.
-
-    Args:
-        learned: the model.
-        words: the queries.
-        side: whose words.
-        n_best: neighbours of each at most.
+    """The at most n_best nearest words of a side's shortlist, by the cosine of their embeddings.
 
     Raises:
         InputError: the network has no vectors of words of this side.
@@ -90,7 +77,7 @@ def word_neighbors(
             )
     queries = vectors[[rows[word] for word in words]]
     best = nearest(queries, [unit_rows(vectors)], n_best + 1)
-    return _without_themselves(words, best, known, n_best)
+    return _without_queries(words, best, known, n_best)
 
 
 def phrase_neighbors(
@@ -102,24 +89,17 @@ def phrase_neighbors(
     keep: Path | None = None,
     compute: Compute | None = None,
 ) -> list[Neighbors]:
-    """The nearest phrases of a table by the cosine of their summaries.
+    """The at most n_best nearest phrases of a table, by the cosine of their summaries.
 
-    Candidates are the distinct phrases of a column whose words the network all knows. They are encoded block
-    by block, and only one block and the best ones are in memory, beside the text of the phrases.
-
-    Args:
-        learned: the model.
-        phrases: the queries; they need not be in the table.
-        table: a phrase table.
-        side: the column whose phrases the network reads: "target" for one trained in the other direction.
-        n_best: neighbours of each at most.
-        keep: a folder for the encoded phrases, 4 bytes a unit; with the same model and table they are taken
-            from there.
-        compute: how the phrases are encoded.
+    Candidates are the distinct phrases of a column with only words known to the network; the side
+    is "target" for a network trained in the other direction. They are encoded block by block, and
+    only one block and the best ones are in memory, besides the text of the phrases. The folder keep
+    is for the encoded phrases, 4 bytes a unit, used again with the same model and table. The
+    queries need not be in the table.
 
     Raises:
         InputError: the network makes no vector of a phrase, or the table is malformed.
-        ConfigError: a phrase has no word, or one that the network does not know.
+        ConfigError: a phrase has no word, or one unknown to the network.
     """
     compute = compute or Compute()
     summaries = learned.summaries(compute)
@@ -130,10 +110,10 @@ def phrase_neighbors(
     if keep is None:
         candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
         best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
-        return _without_themselves(texts, best, candidates, n_best)
+        return _without_queries(texts, best, candidates, n_best)
     kept = _kept(learned, table, side, keep, compute)
     best = nearest(queries, kept.blocks(), n_best + 1)
-    return _without_themselves(texts, best, kept.phrases, n_best)
+    return _without_queries(texts, best, kept.phrases, n_best)
 
 
 def _check_known(phrase: bytes, learned: Learned) -> None:
@@ -146,7 +126,7 @@ def _check_known(phrase: bytes, learned: Learned) -> None:
 
 
 def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Compute) -> KeptVectors:
-    """The phrases of a table with their vectors, from the folder or new in it."""
+    """The phrases of a table with their vectors, from the folder or newly written there."""
     identity = {
         "model": learned.fingerprint,
         "table": table_identity(place_of(table)),
@@ -162,23 +142,14 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
     return kept
 
 
-def _without_themselves(
+def _without_queries(
     queries: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
 ) -> list[Neighbors]:
     """The neighbours by name; a query is not its own neighbour."""
     result = []
     for query, near in zip(queries, best, strict=True):
         others = [row for row, text in enumerate(near.rows) if candidates[text] != query][:n_best]
-        result.append(
-            Neighbors(
-                query,
-                tuple(candidates[row] for row in near.rows[others]),
-                tuple(_numbers(near.cosines[others])),
-                len(candidates),
-            )
-        )
+        texts = tuple(candidates[row] for row in near.rows[others])
+        cosines = tuple(near.cosines[others].tolist())
+        result.append(Neighbors(query, texts, cosines, len(candidates)))
     return result
-
-
-def _numbers(cosines: NDArray[np.float32]) -> list[float]:
-    return [float(cosine) for cosine in cosines]

@@ -1,15 +1,17 @@
-"""How well models predict a text: perplexity a word, </s> included, with unknown words treated alike.
+"""Perplexity of a text by several models, </s> included, with unknown words treated alike.
 
-Models with other vocabularies predict other events, so there are two numbers. The first one is over the words
-known to every model, the same ones for all. The others are not predicted, but precede (as <unk> for a model
-without them) those that follow. The second one is over all words, each model with its own <unk>. The more
-words a model takes for <unk>, the easier its task, so their number is given too.
+Models with different vocabularies predict different events, so there are two numbers. The first is
+over the words known to every model, the same ones for all. The others are not predicted, but
+precede (as <unk> for a model without them) the following words. The second is over all words, each
+model with its own <unk>. The more words a model takes for <unk>, the easier its task, so their
+number is given too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,36 +20,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError, extra_named
 from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import StrPath
+from moses_bridge.builtin.language_model.kenlm_binary import UnreadTypeError
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Scorer, WordScorer
+from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.training import Data
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import load_model
 from rescorer.models.pretrained.choice import scorer_of_pretrained
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
 from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
-from rescorer.views.ngram_model import read_ngram_model
 
 SENTENCES_AT_ONCE = 512
+MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model that predicts text, word by word or as a whole.
+    """A model predicting text, as a whole or, if its scorer is a `WordScorer`, word by word.
 
-    Attributes:
-        name: the path given for it.
-        kind: its architecture, or "5-gram".
-        scorer: gives the values, those of words where it is a `WordScorer`.
-        is_known: whether a word is in its vocabulary.
-        needs_source: whether it must see source text.
-        needs_links: whether it must see word links.
+    The name is the path given for it; the kind is its architecture, or "5-gram"; is_known says
+    whether a word is in its vocabulary.
     """
 
     name: str
@@ -65,12 +65,12 @@ class ModelPerplexity:
     Attributes:
         model: its name.
         kind: its architecture, or "5-gram".
-        perplexity: a word, over the words that all models know; None where there are none, and where some
+        perplexity: a word, over the words known to all models; None if there are none, or if some
             are unknown to another model and this one predicts sentences as a whole.
         perplexity_with_unknown: a word, over all words, with its own <unk> for unknown ones.
-        n_unknown: words of the text that it does not know.
-        log_prob: natural log, over the words that all models know; None where this one predicts sentences as a
-            whole and some words are unknown to another model.
+        n_unknown: words of the text unknown to it.
+        log_prob: natural log, over the words known to all models; None if this one predicts
+            sentences as a whole and some words are unknown to another model.
         log_prob_with_unknown: natural log, over all words.
     """
 
@@ -87,12 +87,8 @@ class ModelPerplexity:
 class PerplexityReport:
     """How well several models predict the same text.
 
-    Attributes:
-        text: its path.
-        n_sentences: sentences, empty lines left out.
-        n_words: predicted words, </s> of each sentence included.
-        n_outside: words that at least one model does not know.
-        models: in the order they were named.
+    Empty lines are left out. Words include </s> of each sentence; n_outside of them are unknown to
+    at least one model.
     """
 
     text: str
@@ -137,15 +133,11 @@ def load_text_model(
 ) -> TextModel:
     """A model directory of any architecture, the file of an n-gram model, or a pretrained model.
 
-    Args:
-        path: of the model, or the name of a pretrained one.
-        compute: on what and how precisely.
-        trust_code: see `rescorer.models.model_directory.load_model`.
-        settings: of the text of pretrained models; None for those by default.
+    The settings are for the text of pretrained models; None for the defaults.
 
     Raises:
-        InputError: the directory is not a whole model, its model does not predict word by word, or the
-            file is no n-gram model.
+        InputError: the directory is not a whole model, its model does not predict word by word, or
+            the file is no n-gram model.
     """
     if name := parse_name(path):
         named = scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
@@ -159,42 +151,28 @@ def load_text_model(
     architecture = load(model.architecture)
     scorer = in_own_order(model, architecture.scorer(model, compute))
     if not isinstance(scorer, WordScorer):
+        found = f"the architecture {model.architecture!r}, which does not predict word by word"
+        if model.reverses_sides:
+            found = "a model with reversed sides, which predicts the source"
         raise InputError(
-            path,
-            None,
-            f"the architecture {model.architecture!r}, which does not predict word by word"
-            if not model.reverses_sides
-            else "a model with reversed sides, which predicts the source",
-            "a model that knows the probability of each target word",
+            path, None, found, "a model that knows the probability of each target word"
         )
+    target = model.shortlists.target
     return TextModel(
         str(path),
         f"{model.architecture}, right to left" if model.goes_right_to_left else model.architecture,
         scorer,
-        _knows(model.shortlists),
+        lambda word: int(target.encode_words([word])[0]) != Vocabulary.unknown_id,
         needs_source=architecture.data != "text",
         needs_links=scorer.needs_links,
     )
 
 
-def _knows(shortlists: Shortlists) -> Callable[[bytes], bool]:
-    ids = shortlists.target
-
-    def is_known(word: bytes) -> bool:
-        return int(ids.encode_words([word])[0]) != Vocabulary.unknown_id
-
-    return is_known
-
-
 def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
-    """Perplexities of several models on the same text.
-
-    Args:
-        models: at least one.
-        data: the text, and its source and word links where a model needs them.
+    """Perplexities of one model or more on the same text.
 
     Raises:
-        InputError: the text is empty, or the files have not as many lines.
+        InputError: the text is empty, or the files do not have equally many lines.
         ConfigError: a model needs source text or word links, and they are missing.
     """
     _check_sides(models, data)
@@ -241,18 +219,15 @@ def _known_tokens(
 
 def _log_probs(model: TextModel, text: Batch) -> NDArray[np.float64]:
     """Natural log p of each token of the text, or of each sentence as a whole."""
-    parts = []
+    parts, scorer = [], model.scorer
     with Progress(model.name, len(text), "sentences") as progress:
         for part in text.parts(SENTENCES_AT_ONCE):
-            parts.append(_log_probs_of(model.scorer, part))
+            if isinstance(scorer, WordScorer):
+                parts.append(scorer.word_log_probs(part).log_probs)
+            else:
+                parts.append(scorer.values(part))
             progress.update(len(part))
     return np.concatenate(parts)
-
-
-def _log_probs_of(scorer: Scorer | WordScorer, part: Batch) -> NDArray[np.float64]:
-    if isinstance(scorer, WordScorer):
-        return scorer.word_log_probs(part).log_probs
-    return scorer.values(part)
 
 
 def _result(
@@ -280,3 +255,66 @@ def _result(
 def _perplexity(log_prob: float, n_words: int) -> float:
     """The exponential of the mean of -log p."""
     return math.exp(-log_prob / n_words)
+
+
+@dataclass(frozen=True)
+class NgramModel:
+    """An n-gram model; a `WordScorer`.
+
+    An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none. The
+    function sentence_log_probs gives natural log p of each word of a sentence and of </s>.
+    """
+
+    order: int
+    is_known: Callable[[bytes], bool]
+    sentence_log_probs: Callable[[Sequence[bytes]], Iterable[float]]
+
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
+        """See `contract.WordScorer`; the sources are ignored."""
+        values, lens = [np.zeros(0)], []
+        for target in batch.targets:
+            words = [word if self.is_known(word) else b"<unk>" for word in split_words(target)]
+            values.append(np.array([*self.sentence_log_probs(words)]))
+            lens.append(len(words) + 1)
+        pairs: NDArray[np.int64] = np.repeat(np.arange(len(lens)), np.array(lens, np.int64))
+        return WordLogProbs(np.concatenate(values), pairs)
+
+
+def read_ngram_model(path: StrPath) -> NgramModel:
+    """Read an ARPA file, compressed by suffix, or a binary file of KenLM.
+
+    KenLM itself reads what `LmIndex` does not: probing files with rest costs, and files without words.
+
+    Raises:
+        InputError: the file is malformed.
+        MissingExtraError: it is one for KenLM itself, which is not installed.
+    """
+    try:
+        index = LmIndex.read(path)
+    except UnreadTypeError:
+        return _of_kenlm(path)
+    known = frozenset(index.vocabulary) - MARKERS
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        values, _ = index.score_sentence(words)
+        return (value * math.log(10) for value in values)
+
+    return NgramModel(index.order, known.__contains__, log_probs)
+
+
+def _of_kenlm(path: StrPath) -> NgramModel:
+    with extra_named("kenlm"):
+        import kenlm
+    try:
+        model = kenlm.Model(os.fspath(path))
+    except OSError as error:
+        found = f"a file that kenlm cannot read ({str(error)[:200]})"
+        raise InputError(path, None, found, "a binary file of this kenlm's version") from error
+
+    def is_known(word: bytes) -> bool:
+        return word not in MARKERS and word in model
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        return (value[0] * math.log(10) for value in model.full_scores(b" ".join(words)))
+
+    return NgramModel(int(model.order), is_known, log_probs)

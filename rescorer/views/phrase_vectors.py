@@ -1,4 +1,4 @@
-"""Phrases of a table and their summaries, encoded at once or kept in a folder; nearest vectors by cosine."""
+"""Phrases of a table and their vectors, encoded or kept in a folder; nearest vectors by cosine."""
 
 from __future__ import annotations
 
@@ -43,34 +43,23 @@ def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
 
 
 def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPath) -> list[bytes]:
-    """The phrases all of whose words are in a shortlist; prints their number on standard error.
+    """The phrases with all words in a shortlist; prints their number on standard error.
 
-    To a network all other words are one, so phrases with them would be equal where they are not.
+    A network takes all other words for one, so different phrases with them would be equal.
 
     Raises:
         InputError: there is none: the table is of other languages, say.
     """
-    known = [phrase for run in _runs(phrases) for phrase in _known(run, vocabulary)]
+    known = list[bytes]()
+    for first in range(0, len(phrases), ROWS_AT_ONCE):
+        part = phrases[first : first + ROWS_AT_ONCE]
+        known += [part[row] for row in np.flatnonzero(vocabulary.n_unknown(part) == 0).tolist()]
     if not known:
-        raise InputError(
-            table,
-            None,
-            "no phrase whose words the model knows",
-            "phrases of the language that the model reads",
-            "Name the other column with --side, or the table that the model was trained on",
-        )
+        expected = "phrases of the language that the model reads"
+        hint = "Name the other column with --side, or the table that the model was trained on"
+        raise InputError(table, None, "no phrase whose words the model knows", expected, hint)
     print_note(f"{len(known):,} of {len(phrases):,} phrases have only words that the model knows")
     return known
-
-
-def _known(phrases: Sequence[bytes], vocabulary: Vocabulary) -> list[bytes]:
-    known = vocabulary.n_unknown(phrases) == 0
-    return [phrases[row] for row in np.flatnonzero(known).tolist()]
-
-
-def _runs(phrases: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for first in range(0, len(phrases), ROWS_AT_ONCE):
-        yield phrases[first : first + ROWS_AT_ONCE]
 
 
 def unknown_words(phrase: bytes, vocabulary: Vocabulary) -> list[bytes]:
@@ -95,7 +84,7 @@ class Nearest(NamedTuple):
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows divided by their lengths; a row of zeros stays one, so its cosines are 0."""
+    """The rows divided by their lengths; a row of zeros is kept, so its cosines are 0."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
@@ -103,15 +92,15 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def nearest(
     queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], n_best: int
 ) -> list[Nearest]:
-    """The candidates of highest cosine for each query.
+    """The at most n_best candidates of highest cosine for each query.
 
     Only one block and the best candidates so far are in memory.
 
     Args:
         queries: *Shape:* (n_queries, d).
-        blocks: the candidates, cut into runs of rows of any number, each *Shape:* (n, d), all divided by
-            their lengths as by `unit_rows`.
-        n_best: candidates of each query at most.
+        blocks: the candidates in any number of runs of rows, each *Shape:* (n, d), divided by their
+            lengths as by `unit_rows`.
+        n_best: candidates of each query.
     """
     directions = unit_rows(queries)
     best = [Nearest(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
@@ -148,11 +137,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class KeptVectors:
-    """Phrases and the directions of their summaries, in a folder.
+    """Phrases in a folder, and the directions of their summaries, *Shape:* (n, d).
 
-    Attributes:
-        phrases: as they were encoded.
-        vectors: rows of length 1, read from the disk where they are wanted, *Shape:* (n, d).
+    The vectors have length 1, and are read from the disk when needed.
     """
 
     phrases: list[bytes]
@@ -167,9 +154,7 @@ class KeptVectors:
 def encoded_blocks(phrases: Sequence[bytes], summaries: Summaries) -> Iterator[NDArray[np.float32]]:
     """The directions of the phrases' summaries, rows of length 1, in runs of rows.
 
-    Args:
-        phrases: quickest in an order that puts the same beginnings together.
-        summaries: of the model.
+    It is quickest with phrases in an order that puts the same beginnings together.
     """
     with Progress("encode phrases", len(phrases), "phrases") as progress:
         for first in range(0, len(phrases), PHRASES_AT_ONCE):
@@ -181,42 +166,31 @@ def encoded_blocks(phrases: Sequence[bytes], summaries: Summaries) -> Iterator[N
 def keep_vectors(
     folder: Path, identity: dict[str, Any], phrases: Sequence[bytes], summaries: Summaries
 ) -> None:
-    """Encode phrases and write them with their vectors; the description comes last.
+    """Encode phrases and write them with their vectors into a folder; the description comes last.
 
-    Args:
-        folder: made if it is not there.
-        identity: of model and table; other ones make the folder unfit.
-        phrases: what is encoded.
-        summaries: of the model.
+    The folder is made if missing; with another identity of model and table it is not used again.
 
     Raises:
         UserError: another command writes into the folder.
     """
     with held_directory(folder):
-        _write_vectors(folder, identity, phrases, summaries)
-
-
-def _write_vectors(
-    folder: Path, identity: dict[str, Any], phrases: Sequence[bytes], summaries: Summaries
-) -> None:
-    (folder / DESCRIPTION).unlink(missing_ok=True)
-    blocks = encoded_blocks(phrases, summaries)
-    with open_write(folder / VECTORS) as stream:
-        for number, block in enumerate(blocks):
-            if number == 0:
-                header = {"descr": "<f4", "fortran_order": False}
-                shape = (len(phrases), block.shape[1])
-                np.lib.format.write_array_header_1_0(stream, {**header, "shape": shape})
-            stream.write(block.astype("<f4").tobytes())
-    write_lines(folder / PHRASES, list(phrases))
-    write_json(folder / DESCRIPTION, {"format_version": FORMAT_VERSION, **identity})
+        (folder / DESCRIPTION).unlink(missing_ok=True)
+        with open_write(folder / VECTORS) as stream:
+            for number, block in enumerate(encoded_blocks(phrases, summaries)):
+                if number == 0:
+                    header = {"descr": "<f4", "fortran_order": False}
+                    shape = (len(phrases), block.shape[1])
+                    np.lib.format.write_array_header_1_0(stream, {**header, "shape": shape})
+                stream.write(block.astype("<f4").tobytes())
+        write_lines(folder / PHRASES, list(phrases))
+        write_json(folder / DESCRIPTION, {"format_version": FORMAT_VERSION, **identity})
 
 
 def kept_vectors(folder: Path, identity: dict[str, Any]) -> KeptVectors | None:
-    """What `keep_vectors` wrote for the same model and table; None where there is nothing of the kind.
+    """The content written by `keep_vectors` for the same model and table; None if there is none.
 
     Raises:
-        InputError: the folder says that it fits, but its files are damaged.
+        InputError: the folder is for them, but its files are damaged.
     """
     description = folder / DESCRIPTION
     if not description.exists():

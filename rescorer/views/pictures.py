@@ -26,7 +26,7 @@ LONGEST_LABEL = 40  # characters; labels beyond would cover their neighbours
 
 @contextmanager
 def new_figure(inches: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
-    """An empty figure; characters that its font lacks are drawn as boxes, without a warning each."""
+    """An empty figure; characters missing in its font are drawn as boxes, without warnings."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -44,12 +44,7 @@ def new_figure(inches: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure.
-
-    Args:
-        figure: the picture.
-        path: without its suffix.
-    """
+    """Write a figure as PNG and SVG; the path is without suffix."""
     for suffix in SUFFIXES:
         dated: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
         with open_write(path.with_name(path.name + suffix)) as stream:
@@ -57,20 +52,20 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def label_text(label: bytes) -> str:
-    """A label as people read it, cut where it is too long."""
+    """A readable label, cut if too long."""
     text = readable(label)
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
 
 
 INCHES_A_WORD = 0.24
-# For the words beside the matrix, and the scale.
+# For the words next to the matrix, and the scale.
 MARGIN_INCHES = 2.2
 WEIGHT_COLOURS = "gray"  # black is 0, white is 1, as in the paper
 END = b"</s>"
 
 
 class AttentionPicture(NamedTuple):
-    """What is drawn of a pair.
+    """The attention of a pair, to be drawn.
 
     Attributes:
         title: above it.
@@ -88,17 +83,9 @@ class AttentionPicture(NamedTuple):
 
 
 def draw_attention(picture: AttentionPicture, path: Path) -> None:
-    """Write the matrix of weights, 0 to 1.
-
-    Args:
-        picture: of the pair.
-        path: without its suffix; a PNG and an SVG are written.
-    """
+    """Write the matrix of weights, 0 to 1, as PNG and SVG; the path is without suffix."""
     n_rows, n_columns = picture.weights.shape
-    inches = (
-        MARGIN_INCHES + INCHES_A_WORD * n_columns,
-        MARGIN_INCHES + INCHES_A_WORD * n_rows,
-    )
+    inches = (MARGIN_INCHES + INCHES_A_WORD * n_columns, MARGIN_INCHES + INCHES_A_WORD * n_rows)
     with new_figure(inches) as (figure, axes):
         image = axes.imshow(
             picture.weights, cmap=WEIGHT_COLOURS, vmin=0, vmax=1, interpolation="nearest"
@@ -113,7 +100,7 @@ def draw_attention(picture: AttentionPicture, path: Path) -> None:
 
 
 def _name_words(picture: AttentionPicture, axes: Axes) -> None:
-    """Source words above the columns, target words beside the rows."""
+    """Source words above the columns, target words next to the rows."""
     source, target = (
         [label_text(word) for word in (*words, END)] for words in (picture.source, picture.target)
     )
@@ -127,14 +114,14 @@ COLOURS = "viridis"
 
 
 class Picture(NamedTuple):
-    """What is drawn of a map.
+    """A map to be drawn.
 
     Attributes:
         title: above it.
         places: *Shape:* (n, 2).
         labels: the words or phrases.
-        shades: what the colour says, *Shape:* (n,).
-        legend: what that is.
+        shades: the values shown by colour, *Shape:* (n,).
+        legend: their name.
     """
 
     title: str
@@ -145,13 +132,7 @@ class Picture(NamedTuple):
 
 
 def draw_map(picture: Picture, windows: Sequence[Window], path: Path) -> None:
-    """Write the whole map with a number at each window.
-
-    Args:
-        picture: the map.
-        windows: those drawn apart.
-        path: without its suffix; a PNG and an SVG are written.
-    """
+    """Write the map with a number at each window, as PNG and SVG; the path is without suffix."""
     with new_figure(INCHES) as (figure, axes):
         _without_ticks(axes)
         _scatter(picture, np.arange(len(picture.places)), axes, figure)
@@ -162,14 +143,7 @@ def draw_map(picture: Picture, windows: Sequence[Window], path: Path) -> None:
 
 
 def draw_zoom(picture: Picture, window: Window, number: int, path: Path) -> None:
-    """Write one window of a map, with as many labels as have room.
-
-    Args:
-        picture: the map.
-        window: the part of it.
-        number: of the window, for the title.
-        path: without its suffix; a PNG and an SVG are written.
-    """
+    """Write a numbered window of a map as PNG and SVG, with as many labels as have room."""
     rows = np.flatnonzero(window.holds(picture.places))
     with new_figure(INCHES) as (figure, axes):
         _without_ticks(axes)
@@ -209,7 +183,7 @@ def _frame(axes: Axes, window: Window, number: int) -> None:
 
 
 def _label(picture: Picture, rows: NDArray[np.int64], axes: Axes, figure: Figure) -> int:
-    """Write the labels that cover no other one, those of the highest shades first; how many they are."""
+    """Write the labels covering no other, those of the highest shades first; return their number."""
     figure.canvas.draw()  # the places of labels are known once the layout is
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     taken: list[Any] = []

@@ -1,7 +1,8 @@
-"""The targets that a table and networks prefer, for long source phrases: Table 2 of Cho et al. (2014)."""
+"""Targets preferred by a table and networks for long source phrases: Table 2 of Cho et al. (2014)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
-from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.json_files import write_json
 from moses_bridge.base.progress import track_blocks
+from moses_bridge.base.textio import open_write
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -20,24 +23,29 @@ from moses_bridge.formats.phrase_table import (
     read_blocks,
     source_count,
 )
-from moses_bridge.formats.words import as_text, split_words
+from moses_bridge.formats.words import as_text, readable, split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 
 ROWS_AT_ONCE = 50_000
 Kind = Literal["frequent", "rare"]
 KINDS: tuple[Kind, ...] = ("frequent", "rare")
+SUFFIXES = (".md", ".json")
+LINE_END = "  \n"  # two blanks keep a line of its own in a paragraph
+# CommonMark: a backslash before any of these makes it plain text.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")
 
 
 @dataclass(frozen=True)
 class PreferencesConfig:
-    """Which source phrases are drawn, and what is shown of each.
+    """The source phrases to draw, and how much is shown of each.
 
     Attributes:
-        min_words: words of a source phrase at least; "more than 3" in Cho et al. (2014), section 4.4.
+        min_words: words of a source phrase at least; "more than 3" in Cho et al. (2014), section
+            4.4.
         min_targets: targets of a source phrase at least; with fewer there is nothing to prefer.
-        share: the most frequent share of the phrases with so many words and targets counts as frequent, the
-            least frequent one as rare.
+        share: the most frequent share of the phrases with so many words and targets counts as
+            frequent, the least frequent one as rare.
         n_phrases: source phrases drawn of each kind.
         n_best: targets shown of each.
         seed: of the draw.
@@ -56,12 +64,9 @@ class PreferencesConfig:
 
 @dataclass(frozen=True)
 class Preferred:
-    """The best targets of a source phrase by one model.
+    """The best targets of a source phrase by one model, equal ones in the order of the table.
 
-    Attributes:
-        targets: the best first; equal ones in the order of the table.
-        values: p(target | source) of the table; of a network what its scorer gives, log p(target | source)
-            in nats.
+    The values are p(target | source) of the table, or a scorer's log p(target | source) in nats.
     """
 
     targets: tuple[bytes, ...]
@@ -70,15 +75,10 @@ class Preferred:
 
 @dataclass(frozen=True)
 class SourcePhrase:
-    """A source phrase with its targets in a table.
+    """A source phrase with all its targets in a table and their word links.
 
-    Attributes:
-        source: its words.
-        kind: frequent or rare.
-        count: how often it was extracted: the second number of column 5.
-        targets: all of them.
-        probs: p(target | source) of each, the third score.
-        links: word links of each.
+    The count is how often it was extracted, the second number of column 5; the probs are p(target |
+    source) of each target, the third score.
     """
 
     source: bytes
@@ -91,13 +91,7 @@ class SourcePhrase:
 
 @dataclass(frozen=True)
 class Preference:
-    """What is preferred for one source phrase.
-
-    Attributes:
-        phrase: the source phrase.
-        table: the best targets by the table.
-        models: the best targets by each network, by its name.
-    """
+    """The best targets of one source phrase, by the table and by each network's name."""
 
     phrase: SourcePhrase
     table: Preferred
@@ -109,7 +103,7 @@ class Preferences:
     """A table of preferences.
 
     Attributes:
-        config: how it was made.
+        config: the settings it was made with.
         n_long: source phrases long enough, with enough targets.
         least_frequent: the lowest count of a frequent phrase.
         most_rare: the highest count of a rare phrase.
@@ -124,7 +118,7 @@ class Preferences:
 
     @property
     def agreement(self) -> dict[str, float]:
-        """Share of the source phrases whose best target by a network no other one beats in the table."""
+        """Share of the source phrases whose best target by a network is a best one of the table."""
         names = self.rows[0].models if self.rows else {}
         return {name: float(np.mean([_agrees(row, name) for row in self.rows])) for name in names}
 
@@ -137,14 +131,10 @@ def _agrees(row: Preference, name: str) -> bool:
 def preferences(
     table: Path, scorers: Sequence[NamedScorer], config: PreferencesConfig
 ) -> Preferences:
-    """Draw source phrases and rank the targets that the table has for each.
+    """Draw source phrases of a table with counts, and rank its targets of each.
 
-    The table is read twice; in memory are its long source phrases and all rows of those drawn.
-
-    Args:
-        table: a phrase table with counts.
-        scorers: networks, with different names.
-        config: what is drawn and shown.
+    The scorers have different names. The table is read twice; its long source phrases and all rows
+    of those drawn are in memory.
 
     Raises:
         InputError: a row is malformed or has no counts, or there are no frequent and rare phrases.
@@ -169,13 +159,9 @@ def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple
     n_share = max(int(share * len(ranked)), 1)
     least_frequent, most_rare = float(ranked[-n_share]), float(ranked[n_share - 1])
     if least_frequent <= most_rare:
-        raise InputError(
-            table,
-            None,
-            f"a count of {most_rare:g} for frequent and for rare source phrases",
-            "phrases of different frequency",
-            "Use a larger table, fewer words (--min-words) or fewer targets (--min-targets)",
-        )
+        found = f"a count of {most_rare:g} for frequent and for rare source phrases"
+        hint = "Use a larger table, fewer words (--min-words) or fewer targets (--min-targets)"
+        raise InputError(table, None, found, "phrases of different frequency", hint)
     return least_frequent, most_rare
 
 
@@ -187,28 +173,22 @@ def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
             source = block.sources[first]
             if n_rows >= config.min_targets and len(split_words(source)) >= config.min_words:
                 line_number = block.first_line + first
-                _refuse_apart(source, found, table, line_number)
+                _refuse_second_run(source, found, table, line_number)
                 found[source] = source_count(block.lines[first], table, line_number)
     if not found:
-        raise InputError(
-            table,
-            None,
-            f"no source phrase of {config.min_words} words or more with {config.min_targets} targets",
-            "some",
-            "Ask for fewer words (--min-words) or fewer targets (--min-targets)",
-        )
+        long = f"{config.min_words} words or more with {config.min_targets} targets"
+        hint = "Ask for fewer words (--min-words) or fewer targets (--min-targets)"
+        raise InputError(table, None, f"no source phrase of {long}", "some", hint)
     return found
 
 
-def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_number: int) -> None:
+def _refuse_second_run(
+    source: bytes, before: Container[bytes], table: Path, line_number: int
+) -> None:
     if source in before:
-        raise InputError(
-            table,
-            line_number,
-            f"the source {shown(source)} again",
-            "all rows of a source together",
-            "Sort the table: LC_ALL=C sort",
-        )
+        found = f"the source {shown(source)} again"
+        expected = "all rows of a source together"
+        raise InputError(table, line_number, found, expected, "Sort the table: LC_ALL=C sort")
 
 
 def _groups(block: Block) -> Iterator[tuple[int, int]]:
@@ -227,7 +207,7 @@ def _drawn_phrases(table: Path, kinds: Mapping[bytes, Kind]) -> Iterator[SourceP
         for first, n_rows in _groups(block):
             source = block.sources[first]
             if source in kinds:
-                _refuse_apart(source, met, table, block.first_line + first)
+                _refuse_second_run(source, met, table, block.first_line + first)
                 met.add(source)
                 yield _source_phrase(block, range(first, first + n_rows), kinds[source], table)
 
@@ -286,3 +266,85 @@ def _row_as_json(row: Preference) -> dict[str, Any]:
 def _as_list(best: Preferred, value: str) -> list[dict[str, Any]]:
     pairs = zip(best.targets, best.values, strict=True)
     return [{"target": as_text(target), value: number} for target, number in pairs]
+
+
+def to_markdown(result: Preferences) -> str:
+    """A table for each kind of source phrase, one row a target, and how the phrases were drawn."""
+    tables = [_kind_table(result, kind) for kind in KINDS]
+    return "\n".join([*tables, "".join(_notes(result))])
+
+
+def _kind_table(result: Preferences, kind: str) -> str:
+    rows = [row for row in result.rows if row.phrase.kind == kind]
+    names = list(result.rows[0].models)
+    heads = [f"{markdown_cell(name.encode())} log p" for name in names]
+    header = ["source phrase", "count", "table p", *heads]
+    lines = [f"**Long, {kind} source phrases**", "", _line(header), _line(["---"] * len(header))]
+    for row in rows:
+        lines += _phrase_lines(row, names)
+    return "\n".join(lines) + "\n"
+
+
+def _phrase_lines(row: Preference, names: list[str]) -> list[str]:
+    columns = [_cells(row.table, "{:.3g}"), *(_cells(row.models[name], "{:.2f}") for name in names)]
+    first = [markdown_cell(row.phrase.source), f"{row.phrase.count:g}"]
+    lines = zip(*columns, strict=True)
+    return [_line([*(first if n == 0 else ["", ""]), *cells]) for n, cells in enumerate(lines)]
+
+
+def _cells(best: Preferred, number: str) -> list[str]:
+    pairs = zip(best.targets, best.values, strict=True)
+    return [f"{markdown_cell(target)} ({number.format(value)})" for target, value in pairs]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _notes(result: Preferences) -> list[str]:
+    config = result.config
+    long = f"{config.min_words} words or more with {config.min_targets} targets or more"
+    notes = [
+        f"Drawn by seed {config.seed} from {result.n_long:,} source phrases of {long}; frequent: extracted at "
+        f"least {result.least_frequent:g} times, rare: at most {result.most_rare:g} times.",
+        "Behind each target: p(target | source) of the table; natural log p(target | source) of a network. "
+        "All of them are targets of the table.",
+    ]
+    for name, share in result.agreement.items():
+        n_equal = round(share * len(result.rows))
+        notes.append(
+            f"{markdown_cell(name.encode())} prefers the table's best target, or one of several best ones, "
+            f"for {n_equal} of {len(result.rows)}."
+        )
+    return [note + LINE_END for note in notes]
+
+
+def check_names(paths: Sequence[Path]) -> None:
+    """Refuse a name ending neither in .md nor in .json, before anything is computed.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for path in paths:
+        if path.suffix not in SUFFIXES:
+            raise ConfigError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}")
+
+
+def write_preferences(result: Preferences, paths: Sequence[Path]) -> None:
+    """Write the same preferences into each file.
+
+    Raises:
+        ConfigError: see `check_names`.
+    """
+    check_names(paths)
+    for path in paths:
+        if path.suffix == ".json":
+            write_json(path, as_json(result))
+        else:
+            with open_write(path) as stream:
+                stream.write(to_markdown(result).encode())
+
+
+def markdown_cell(words: bytes) -> str:
+    """The readable text as a cell of a Markdown table, without markup."""
+    return _MARKDOWN.sub(r"\\\1", readable(words))

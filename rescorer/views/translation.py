@@ -1,4 +1,4 @@
-"""Whole sentences translated by a network alone, as text and as an n-best list of Moses's format."""
+"""Whole sentences translated by a network alone, as text and as an n-best list in Moses's format."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ class WordTranslation:
 
 @dataclass(frozen=True)
 class TranslationLexicon:
-    """The best translations of single words.
-
-    Attributes:
-        best: of each source word.
-        best_outside: of each source word, among the target words outside a shortlist.
-    """
+    """The best translation of each source word: of all, and among those outside a shortlist."""
 
     best: dict[bytes, WordTranslation] = field(default_factory=dict)
     best_outside: dict[bytes, WordTranslation] = field(default_factory=dict)
@@ -52,25 +47,19 @@ NO_LEXICON = TranslationLexicon()
 def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
     """Read `lex.f2e`: lines "target source p(target | source)", as Moses's training writes them.
 
-    Args:
-        path: the file.
-        shortlist: the target words the network knows.
+    The shortlist has the target words known to the network.
 
     Raises:
-        InputError: a line has not three fields, or its last one is no probability.
+        InputError: a line does not have three fields, or its last one is no probability.
     """
     lexicon, known = TranslationLexicon({}, {}), frozenset(shortlist.words)
     for line_number, line in enumerate(read_lines(path), start=1):
         fields = split_words(line)
         prob = _prob(fields[2]) if len(fields) == 3 else math.nan
         if not 0 <= prob <= 1:
-            raise InputError(
-                path,
-                line_number,
-                shown(line),
-                "a target word, a source word and a probability",
-                "This is the file lex.f2e of Moses's training",
-            )
+            expected = "a target word, a source word and a probability"
+            hint = "This is the file lex.f2e of Moses's training"
+            raise InputError(path, line_number, shown(line), expected, hint)
         target, source = fields[:2]
         tables = [lexicon.best] if target in known else [lexicon.best, lexicon.best_outside]
         for table in tables:
@@ -94,11 +83,7 @@ def without_unknown_words(
 ) -> list[bytes]:
     """A translation with other words instead of <unk>.
 
-    Args:
-        words: of the translation.
-        places: the most attended source word of each, from 0; negative where there is none.
-        source: the words of the source.
-        lexicon: its words.
+    The places are the most attended source words of its words, from 0; negative if there is none.
     """
     free = {place for place, word in enumerate(source) if word in lexicon.best_outside}
     result = []
@@ -120,12 +105,7 @@ SENTENCES_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class NBestOutput:
-    """Where an n-best list goes.
-
-    Attributes:
-        path: file to write, compressed by suffix.
-        feature: name of log p(words | source): letters and digits.
-    """
+    """An n-best list to write, compressed by suffix, and its name of log p(words | source)."""
 
     path: str
     feature: str = "NN0"
@@ -139,26 +119,16 @@ def translate(
     nbest: NBestOutput | None = None,
     lexicon: TranslationLexicon = NO_LEXICON,
 ) -> int:
-    """Write the best translation of each line, and n-best lists where they are wanted.
+    """Write the best translation of each line of tokenised text, and n-best lists if requested.
 
-    An empty line is translated to an empty one and has no n-best list. In an n-best list the feature is
-    natural log p of the words as the network generated them, <unk> among them, and the total is its value
-    with the length penalty.
-
-    Args:
-        generator: of a model directory.
-        text: tokenised sentences, one a line.
-        config: of the search.
-        out: translations to write, compressed by suffix.
-        nbest: where n-best lists go.
-        lexicon: for <unk>; see `unknown_words`.
-
-    Returns:
-        How many words <unk> are left in the translations.
+    An empty line is translated to an empty one and has no n-best list. In an n-best list the
+    feature is natural log p of the words as generated, <unk> among them, and the total is its value
+    with the length penalty. The lexicon replaces <unk> (`without_unknown_words`); the number of
+    those left in the translations is returned.
 
     Raises:
-        ConfigError: the network sees no source, draws are requested, the feature's name does not fit, or an
-            output is the text or the other output.
+        ConfigError: the network sees no source, draws are requested, the feature's name does not
+            fit, or an output is the text or the other output.
     """
     if generator.shortlists.source is None:
         raise ConfigError("this model sees no source: `rescorer generate` continues its sentences")
@@ -189,7 +159,7 @@ def translate(
 def _translated(
     generator: TargetGenerator, text: str, config: GenerationConfig
 ) -> Iterator[tuple[list[bytes], list[Generated]]]:
-    """The words of each line, and its translations, the best ones first; none of an empty line."""
+    """The words and translations of each line, the best ones first; none for an empty line."""
     for sentences in blocks_of(map(split_words, read_lines(text)), SENTENCES_AT_ONCE):
         full = [b" ".join(words) for words in sentences if words]
         targets = generator.generate(full, config)

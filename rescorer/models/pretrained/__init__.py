@@ -1,4 +1,4 @@
-"""Pretrained models of other toolkits as scorers; `rescorer.models.pretrained.choice` is the door.
+"""Pretrained models of other toolkits as scorers, by `rescorer.models.pretrained.choice`.
 
-Nothing of their packages (transformers, ctranslate2) is imported before such a model is named.
+Their packages (transformers, ctranslate2) are imported only when such a model is named.
 """

@@ -15,23 +15,19 @@ from rescorer.models.pretrained.settings import KINDS, PretrainedName, Pretraine
 
 
 class PretrainedScorer(Scorer, Protocol):
-    """A scorer that says what its values are."""
+    """A scorer with a note on its values."""
 
     @property
     def note(self) -> str:
-        """What a log-probability is of, for records."""
+        """The event and the condition of its log-probabilities, for records."""
 
 
 def scorer_of_pretrained(
     name: PretrainedName, settings: PretrainedSettings, compute: Compute
 ) -> NamedScorer:
-    """The scorer of a pretrained model: natural log p(target | source), or p(target) of a language model.
+    """The scorer of a pretrained model: natural log p(target | source), or p(target).
 
-    Args:
-        name: the model.
-        settings: of its text.
-        compute: on what and how precisely; a model of CTranslate2 keeps the precision that it was converted to,
-            unless it is bfloat16.
+    A model of CTranslate2 keeps the precision of its conversion, unless compute's is bfloat16.
 
     Raises:
         MissingExtraError: a package is not installed.
@@ -57,14 +53,14 @@ def scorer_of_pretrained(
 
         scorer = load_hugging_face(directory, settings, compute, kind.has_source)
     return NamedScorer(
-        f"{name} ({scorer.note}; {_of_text(settings)})",
+        f"{name} ({scorer.note}; {_text_note(settings)})",
         scorer,
         f"{name.kind} {digest_of(directory)} {settings} {compute}",
     )
 
 
-def _of_text(settings: PretrainedSettings) -> str:
-    """How the text was made, for records."""
+def _text_note(settings: PretrainedSettings) -> str:
+    """The treatment of the text, for records."""
     languages = "-".join(filter(None, [settings.source_language, settings.target_language]))
     prefix = f"prefix {settings.source_prefix!r}" if settings.source_prefix else ""
     case = "" if settings.case == "as-is" else f"{settings.case} case"
@@ -77,11 +73,7 @@ NOT_READ = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "onnx/*", "*.tflite"]
 
 
 def local_directory(name: str, download: bool) -> Path:
-    """The directory of a model.
-
-    Args:
-        name: a directory, or the name of a model of the Hugging Face hub.
-        download: whether a name of the hub may be taken from there.
+    """The directory of a model, from its path or, if download is set, its name in the hub.
 
     Raises:
         InputError: there is no such directory, and nothing may be downloaded.

@@ -1,9 +1,9 @@
 """Models of CTranslate2, by its own scoring of batches.
 
-A log-probability is that of all subwords of a target and of its end of sentence, as of `hugging_face`; a
-language code, which the model is given, is not scored. A batch has sources of one length and targets of one
-length, so no pair is padded because of another one, and never so few rows that its products are done in
-another way.
+A log-probability is that of all subwords of a target and of its end of sentence, as in
+`hugging_face`; a language code, which the model is given, is not scored. A batch has sources of one
+length and targets of one length, so no pair is padded because of another one, and enough rows that
+its products are always summed in the same order.
 """
 
 from __future__ import annotations
@@ -32,12 +32,7 @@ Tokens = list[str]
 
 
 class CTranslate2Scorer:
-    """A `rescorer.contract.scorer.Scorer`: natural log p(target | source).
-
-    Args:
-        translator: the model.
-        subwords: of its tokenizer.
-    """
+    """A `rescorer.contract.scorer.Scorer`: natural log p(target | source)."""
 
     shortlist = None  # subwords know every word
     needs_links = False
@@ -48,7 +43,7 @@ class CTranslate2Scorer:
 
     @property
     def note(self) -> str:
-        """What its values are."""
+        """See `PretrainedScorer`."""
         return (
             f"natural log p of the target's subwords and {self._subwords.end_name} given the source"
         )
@@ -60,27 +55,22 @@ class CTranslate2Scorer:
         phrases, which = distinct(batch.sources)
         sources = [self._subwords.names(ids) for ids in self._subwords.sources(phrases)]
         prefix = self._subwords.target_prefix
-        # The end of sentence is put behind each target by score_batch.
+        # score_batch adds the end of sentence to each target.
         targets = [
             self._subwords.names([*prefix, *ids[:-1]])
             for ids in self._subwords.targets(batch.targets)
         ]
         values = np.empty(len(batch))
-        running = [
-            (
-                rows,
-                self._begun([sources[which[row]] for row in rows], [targets[row] for row in rows]),
-            )
-            for rows in _batches([len(sources[number]) for number in which], targets)
-        ]
+        running = []
+        for rows in _batches([len(sources[number]) for number in which], targets):
+            own = [sources[which[row]] for row in rows]
+            running.append((rows, self._start_scoring(own, [targets[row] for row in rows])))
         for rows, results in running:
-            for row, result in zip(
-                rows, results, strict=False
-            ):  # what fills a batch up is left out
+            for row, result in zip(rows, results, strict=False):  # fillers of a batch are last
                 values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
         return values
 
-    def _begun(
+    def _start_scoring(
         self, sources: list[Tokens], targets: list[Tokens]
     ) -> list[ctranslate2.AsyncScoringResult]:
         """The scoring of a batch, filled up with its first pair."""
@@ -111,12 +101,9 @@ def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[
 def load_ctranslate2(
     directory: Path, settings: PretrainedSettings, compute: Compute
 ) -> CTranslate2Scorer:
-    """Load a model that CTranslate2's converter wrote, with the tokenizer's files beside it.
+    """Load a model written by CTranslate2's converter, next to its tokenizer's files.
 
-    Args:
-        directory: of the model.
-        settings: of its text.
-        compute: on what; bfloat16 replaces the number format that it was converted to.
+    With bfloat16, compute replaces the number format of the conversion.
 
     Raises:
         InputError: the directory has no encoder-decoder model of CTranslate2, or no tokenizer.

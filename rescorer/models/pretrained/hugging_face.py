@@ -48,11 +48,8 @@ POSITIONS = ("max_position_embeddings", "n_positions")
 class HuggingFaceScorer:
     """A `rescorer.contract.scorer.Scorer`: natural log p(target | source), or p(target).
 
-    A pair's value does not depend on the other pairs; see `rescorer.models.pretrained.prefix_values`.
-
-    Args:
-        network: of the model.
-        subwords: of its tokenizer.
+    A pair's value does not depend on the other pairs; see
+    `rescorer.models.pretrained.prefix_values`.
     """
 
     shortlist = None  # subwords know every word
@@ -64,7 +61,7 @@ class HuggingFaceScorer:
 
     @property
     def note(self) -> str:
-        """What its values are."""
+        """See `PretrainedScorer`."""
         given = " given the source" if self.network.has_source else ""
         return f"natural log p of the target's subwords and {self.subwords.end_name}{given}"
 
@@ -92,24 +89,17 @@ class HuggingFaceScorer:
         limit = self.network.n_positions
         for row, length in enumerate(lens):
             if limit is not None and length > limit:
-                raise UnscorablePair(
-                    row,
-                    batch,
-                    side,
-                    f"{length} subwords (a source is padded to a multiple of {LENGTH_STEP})"
-                    if side == "source"
-                    else f"{length} subwords",
-                    f"at most the {limit} that the model has positions for",
-                    "Leave the pair out",
-                )
+                found = f"{length} subwords"
+                if side == "source":
+                    found += f" (a source is padded to a multiple of {LENGTH_STEP})"
+                expected = f"at most the {limit} that the model has positions for"
+                raise UnscorablePair(row, batch, side, found, expected, "Leave the pair out")
 
 
 class TransformerNetwork:
-    """A model as `prefix_values` runs it.
+    """A model in evaluation mode, as used by `prefix_values`.
 
-    Args:
-        model: in evaluation mode.
-        start: ids that the decoder reads before the first subword of a target.
+    The decoder reads the ids in start before the first subword of a target.
     """
 
     def __init__(self, model: Any, start: Ids) -> None:
@@ -131,7 +121,7 @@ class TransformerNetwork:
 
     @property
     def n_positions(self) -> int | None:
-        """The longest sequence; None where positions are relative."""
+        """The longest sequence; None if positions are relative."""
         found = [getattr(self.model.config, name, None) for name in POSITIONS]
         return min((limit for limit in found if isinstance(limit, int)), default=None)
 
@@ -146,11 +136,9 @@ class TransformerNetwork:
 
 
 class LanguageModelRows:
-    """Rows of a decoder that reads target text alone.
+    """Rows of a decoder reading target text alone, without its output layer.
 
-    Args:
-        decoder: without its output layer.
-        start: what each row reads first, *Shape:* (n, n_start).
+    Each row reads start first, *Shape:* (n, n_start).
     """
 
     def __init__(self, decoder: Any, start: Tensor) -> None:
@@ -170,12 +158,12 @@ class LanguageModelRows:
 
 
 class TranslationRows:
-    """Rows of a decoder that attends to a source, whose keys and values are computed once.
+    """Rows of a decoder attending to a source, whose keys and values are computed once.
 
     Args:
         decoder: without its output layer.
-        start: what each row reads first, *Shape:* (n, n_start).
-        memory: what the encoder made of each source, *Shape:* (n, length, d).
+        start: read first by each row, *Shape:* (n, n_start).
+        memory: the encoder's states of each source, *Shape:* (n, length, d).
         is_word: 1 for its words, *Shape:* (n, length).
     """
 
@@ -192,7 +180,10 @@ class TranslationRows:
         self._cache.self_attention_cache.batch_select_indices(parents)
         layers = self._cache.cross_attention_cache.layers
         for layer, (keys, values) in zip(layers, self._of_sources, strict=True):
-            layer.keys, layer.values = _of_rows(keys, sources), _of_rows(values, sources)
+            layer.keys, layer.values = (
+                _rows_of_sources(keys, sources),
+                _rows_of_sources(values, sources),
+            )
         # The decoder takes keys and values from the cache, and from the memory its size alone.
         memory = self._memory[:1].expand(len(words), -1, -1)
         self.states = self._read(words[:, None], memory, self._is_word[sources])
@@ -209,8 +200,8 @@ class TranslationRows:
         return last
 
 
-def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
-    """The keys or values of the source of each row; not copied where all rows have the first source."""
+def _rows_of_sources(of_sources: Tensor, sources: Tensor) -> Tensor:
+    """The keys or values of each row's source; not copied if all rows have the first source."""
     if not sources.any():
         return of_sources[:1].expand(len(sources), -1, -1, -1)
     return of_sources.index_select(0, sources)
@@ -219,17 +210,13 @@ def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
 def load_hugging_face(
     directory: Path, settings: PretrainedSettings, compute: Compute, has_source: bool
 ) -> HuggingFaceScorer:
-    """Load a model and its tokenizer.
+    """Load a model and its tokenizer as written by `save_pretrained`.
 
-    Args:
-        directory: as `save_pretrained` wrote it.
-        settings: of its text.
-        compute: on what and how precisely.
-        has_source: whether it must be an encoder-decoder model, or else a language model.
+    It must be an encoder-decoder model if has_source, or else a language model.
 
     Raises:
-        InputError: the directory has no such model, or no tokenizer, or the model computes something that
-            cannot be scored prefix by prefix.
+        InputError: the directory has no such model, or no tokenizer, or the model computes
+            something that cannot be scored prefix by prefix.
         ConfigError: a language code is unknown, or there is no such device.
     """
     transformers.logging.set_verbosity_error()
@@ -286,8 +273,7 @@ def _output_weights(model: Any) -> tuple[Tensor, Tensor]:
 def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork:
     """The network with its scale, once its values are those of the model's own forward pass.
 
-    Raises:
-        InputError: they are others: the model changes its logits, or does not cache what its prefixes share.
+    They are others if the model changes its logits, or does not cache what its prefixes share.
     """
     n_words = len(network.head.bias)
     words = [(7 * place + 3) % n_words for place in range(6)]
@@ -298,12 +284,10 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
         network.head = network.head._replace(scale=scale)
         if np.abs(prefix_values(network, pairs) - plain).max() < TOLERANCE[network.dtype]:
             return network
-    raise InputError(
-        directory / "config.json",
-        None,
-        f"the model type {network.model.config.model_type!r}, whose values prefix by prefix are not its own",
-        "a Transformer with a cache and a plain output layer",
-    )
+    kind = network.model.config.model_type
+    found = f"the model type {kind!r}, whose values prefix by prefix are not its own"
+    expected = "a Transformer with a cache and a plain output layer"
+    raise InputError(directory / "config.json", None, found, expected)
 
 
 def _plain_value(network: TransformerNetwork, source: Ids, target: Ids) -> float:

@@ -1,14 +1,14 @@
-"""Values of targets by a Transformer, each distinct prefix of the targets of a source computed once.
+"""Values of targets by a Transformer, each distinct prefix of a source's targets computed once.
 
-The prefixes are a tree (`rescorer.tries.prefix_tree`). Its nodes go through the decoder level by level: the
-rows of a level take the keys and values of their parents from the cache, as a beam search does. So any decoder
-with a cache can be scored, whatever its positions are. The output layer runs over all nodes at the end, tile by
-tile.
+The prefixes are a tree (`rescorer.tries.prefix_tree`). Its nodes go through the decoder level by
+level: the rows of a level take the keys and values of their parents from the cache, as a beam
+search does. So any decoder with a cache can be scored, whatever its positions are. The output layer
+runs over all nodes at the end, tile by tile.
 
-A value does not depend on what is scored beside it. Rows of a level have equally many keys, and a source is
-padded to a length that depends on its own length alone, so neighbours pad nothing. They change only the number
-of rows of a product. With few rows a processor sums in another order, so there are never fewer than
-`ROWS_STEP`.
+A value does not depend on the pairs scored with it. Rows of a level have equally many keys, and a
+source is padded to a length that depends on its own length alone, so neighbours pad nothing. They
+change only the number of rows of a product. With few rows a processor sums in another order, so
+there are never fewer than `ROWS_STEP`.
 """
 
 from __future__ import annotations
@@ -51,44 +51,38 @@ class Head(NamedTuple):
     def log_probs(
         self, states: Tensor, parents: NDArray[np.int64], words: NDArray[np.int32]
     ) -> Tensor:
-        """Natural log p(word | its parent's state).
+        """Natural log p(word | its parent's state), float32, *Shape:* (n,).
 
         Args:
             states: *Shape:* (n_states, d).
-            parents: which state each word follows, *Shape:* (n,).
+            parents: the state followed by each word, *Shape:* (n,).
             words: *Shape:* (n,).
-
-        Returns:
-            float32, *Shape:* (n,).
         """
         states = states.float() * self.scale
         log_z = log_sum_exp(states, self.weight, self.bias)
         rows = torch.from_numpy(parents).to(states.device)
         chosen = torch.from_numpy(words.astype(np.int64)).to(states.device)
         factors = states.to(self.weight.dtype).float()
+        tiles = (torch.split(ids, SUBWORDS_AT_ONCE) for ids in (rows, chosen))
         parts = [
             (factors[some] * self.weight[ids].float()).sum(dim=1) + self.bias[ids] - log_z[some]
-            for some, ids in zip(
-                torch.split(rows, SUBWORDS_AT_ONCE),
-                torch.split(chosen, SUBWORDS_AT_ONCE),
-                strict=True,
-            )
+            for some, ids in zip(*tiles, strict=True)
         ]
         return torch.cat(parts)
 
 
 class Rows(Protocol):
-    """Rows of a decoder that go on word by word."""
+    """Rows of a decoder, continued word by word."""
 
     @property
     def states(self) -> Tensor:
-        """What the output layer reads, one row a row, *Shape:* (n, d)."""
+        """The input of the output layer for each row, *Shape:* (n, d)."""
 
     def go_on(self, parents: Tensor, words: Tensor, sources: Tensor) -> None:
-        """Replace the rows by rows that read one word more.
+        """Replace the rows by rows with one word more.
 
         Args:
-            parents: which of the rows before each of them continues, *Shape:* (n,).
+            parents: the earlier row continued by each, *Shape:* (n,).
             words: *Shape:* (n,).
             sources: the source of each, *Shape:* (n,).
         """
@@ -113,20 +107,14 @@ class Network(Protocol):
         """A row for each source, before the first subword of a target.
 
         Args:
-            sources: ids, *Shape:* (n, length); of a language model length is 0.
+            sources: ids, *Shape:* (n, length); length is 0 for a language model.
             is_word: whether a place has one of its words, *Shape:* (n, length).
         """
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs as ids.
-
-    Attributes:
-        sources: ids of each distinct source.
-        which: the source of each target, *Shape:* (n,).
-        targets: ids of each, the end of sentence included.
-    """
+    """Pairs as ids, with the end of sentence of targets; which is each target's source, (n,)."""
 
     sources: Sequence[Ids]
     which: NDArray[np.int64]
@@ -134,11 +122,7 @@ class Pairs:
 
 
 def prefix_values(network: Network, pairs: Pairs) -> NDArray[np.float64]:
-    """Natural log p(target | source) of each pair.
-
-    Returns:
-        *Shape:* (n,).
-    """
+    """Natural log p(target | source) of each pair, *Shape:* (n,)."""
     values = np.empty(len(pairs.targets))
     with torch.inference_mode():
         for rows in _groups(pairs):
@@ -210,18 +194,18 @@ def _states_of(
         *Shape:* (n_states, d) and (n_nodes,).
     """
     step = ROWS_STEP[network.dtype]
-    live = _begun(network, sources, step)
+    live = _source_rows(network, sources, step)
     kept, n_kept = [live.states], len(live.states)
     places = np.arange(len(sources))  # the row of each node of the level before that has children
     of_nodes = places  # its source
     parents = [places[tree.levels[0].parents]]
     for level, after in zip(tree.levels, tree.levels[1:], strict=False):
         inner = np.unique(after.parents)
-        before = _filled_up(level.parents[inner], step)
+        before = _padded_to_step(level.parents[inner], step)
         sources_of = of_nodes[level.parents]
         live.go_on(
             _tensor(places[before], network),
-            _tensor(_filled_up(level.words[inner].astype(np.int64), step), network),
+            _tensor(_padded_to_step(level.words[inner].astype(np.int64), step), network),
             _tensor(of_nodes[before], network),
         )
         places = np.full(len(level), -1)
@@ -233,17 +217,17 @@ def _states_of(
     return torch.cat(kept), np.concatenate(parents)
 
 
-def _begun(network: Network, sources: Sequence[Ids], step: int) -> Rows:
+def _source_rows(network: Network, sources: Sequence[Ids], step: int) -> Rows:
     """The rows of the sources, filled up with the first one."""
     length = padded_length(len(sources[0]))
     lens = np.array([len(source) for source in sources])
     ids = _padded(sources, length).astype(np.int64)
     is_word = np.arange(length) < lens[:, None]
-    rows = _filled_up(np.arange(len(sources)), step)
+    rows = _padded_to_step(np.arange(len(sources)), step)
     return network.begin(_tensor(ids[rows], network), _tensor(is_word[rows], network))
 
 
-def _filled_up(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+def _padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Some rows up to a multiple of step; those added repeat the first one."""
     n_added = -len(rows) % step
     return np.concatenate([rows, np.repeat(rows[:1], n_added)])

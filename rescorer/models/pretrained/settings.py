@@ -35,13 +35,7 @@ class PretrainedSettings:
 
 
 class Kind(NamedTuple):
-    """A kind of pretrained models.
-
-    Attributes:
-        package: that runs it.
-        extra: of this package, which installs it.
-        has_source: whether it reads source text.
-    """
+    """A kind of pretrained models: the package running it, its extra, whether it reads sources."""
 
     package: str
     extra: Extra
@@ -56,12 +50,7 @@ KINDS: dict[str, Kind] = {
 
 
 class PretrainedName(NamedTuple):
-    """What a user writes.
-
-    Attributes:
-        kind: one of `KINDS`.
-        place: a directory, or a name of the hub.
-    """
+    """KIND:PLACE as written by a user: a key of `KINDS`, and a directory or a name of the hub."""
 
     kind: str
     place: str

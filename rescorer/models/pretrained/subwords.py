@@ -1,6 +1,7 @@
-"""Phrases and sentences as running text and as subwords, by the tokenizer that belongs to a pretrained model.
+"""Text as subwords, by the tokenizer of a pretrained model.
 
-It is that of Hugging Face, for models of CTranslate2 too: their converter copies its files (`--copy_files`).
+It is that of Hugging Face, for models of CTranslate2 too: their converter copies its files
+(`--copy_files`).
 """
 
 from __future__ import annotations
@@ -31,12 +32,9 @@ FIRST_LETTER = re.compile(r"[^\W\d_]")
 
 
 class PlainText:
-    """Makes running text of tokens.
+    """Makes running text from tokens.
 
-    Args:
-        language: code of the language: fr, fra, fra_Latn or fr_XX; "" is read as English.
-        detokenize: whether tokens are joined.
-        case: what becomes of letters.
+    A language code is fr, fra, fra_Latn or fr_XX; "" is read as English.
     """
 
     def __init__(self, language: str, detokenize: bool, case: TextCase) -> None:
@@ -64,16 +62,12 @@ SHOWN_CODES = 8
 
 
 class Subwords:
-    """What a tokenizer makes of both sides.
-
-    Args:
-        directory: of the model, with the tokenizer's files.
-        settings: of the text, with language codes.
+    """The ids of both sides' texts, by the tokenizer in a model's directory.
 
     Attributes:
-        target_prefix: what each target begins with and is not scored: a language code, or nothing.
-        end: the id that ends a target, </s>.
-        end_name: how the tokenizer writes it.
+        target_prefix: the unscored beginning of each target: a language code, or nothing.
+        end: the id ending a target, </s>.
+        end_name: its spelling by the tokenizer.
 
     Raises:
         InputError: there is no tokenizer, or it ends no sentence.
@@ -88,13 +82,9 @@ class Subwords:
         self._source_text = PlainText(source, settings.detokenize, settings.case)
         self._target_text = PlainText(target, settings.detokenize, settings.case)
         if self._tokenizer.eos_token_id is None:
-            raise InputError(
-                directory,
-                None,
-                "a tokenizer without an end of sentence",
-                "one with an eos_token",
-                "Without it no log-probability of a whole sentence is known",
-            )
+            found = "a tokenizer without an end of sentence"
+            hint = "Without it no log-probability of a whole sentence is known"
+            raise InputError(directory, None, found, "one with an eos_token", hint)
         self.end = int(self._tokenizer.eos_token_id)
         self.end_name = str(self._tokenizer.eos_token)
         self.target_prefix = self._prefix(directory)
@@ -116,7 +106,7 @@ class Subwords:
 
     @property
     def begin(self) -> int:
-        """What a language model reads before the first subword: its begin of sentence, or else its end."""
+        """A language model's first input: its begin of sentence, or else its end."""
         begin = self._tokenizer.bos_token_id
         return self.end if begin is None else int(begin)
 
@@ -133,15 +123,11 @@ class Subwords:
         return found
 
     def _prefix(self, directory: Path) -> Ids:
-        """What stands before the end in an empty target."""
+        """The ids before the end in an empty target."""
         empty = self._targets([""])[0]
         if self.end in empty[:-1]:
-            raise InputError(
-                directory,
-                None,
-                f"a tokenizer that ends targets with {' '.join(self.names(empty))}",
-                f"one that ends them with {self.end_name}",
-            )
+            found = f"a tokenizer that ends targets with {' '.join(self.names(empty))}"
+            raise InputError(directory, None, found, f"one that ends them with {self.end_name}")
         return empty[:-1]
 
 
@@ -151,7 +137,9 @@ def _load(directory: Path) -> Any:
     hint = "Save it there with its save_pretrained; for CTranslate2 convert with --copy_files"
     expected = "the tokenizer's files beside the model"
     files = [path for path in directory.glob("*") if path.name != "tokenizer_config.json"]
-    if not any(path.suffix in (".spm", ".model", ".txt") or _is_json(path) for path in files):
+    json_names = ("tokenizer.json", "vocab.json")
+    suffixes = (".spm", ".model", ".txt")
+    if not any(path.suffix in suffixes or path.name in json_names for path in files):
         raise InputError(directory, None, "a model without tokenizer", expected, hint)
     try:
         return AutoTokenizer.from_pretrained(str(directory), local_files_only=True)
@@ -162,15 +150,10 @@ def _load(directory: Path) -> Any:
         ) from error
 
 
-def _is_json(path: Path) -> bool:
-    """Whether a file is a tokenizer or its vocabulary."""
-    return path.name in ("tokenizer.json", "vocab.json")
-
-
 def _set_languages(
     tokenizer: Any, directory: Path, settings: PretrainedSettings
 ) -> tuple[str, str]:
-    """Tell a multilingual tokenizer its languages; the languages of both sides, for the detokenizer."""
+    """Set a multilingual tokenizer's languages; return those of both sides, for the detokenizer."""
     source, target = settings.source_language, settings.target_language
     if not hasattr(tokenizer, "src_lang"):
         own = (getattr(tokenizer, side, None) or "" for side in ("source_lang", "target_lang"))
@@ -196,11 +179,7 @@ def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None
 
 
 def _marian_code(tokenizer: Any, settings: PretrainedSettings) -> str:
-    """What a Marian model of several target languages reads first, such as >>fra<<; "" for other models.
-
-    Raises:
-        ConfigError: there are several languages, and none of them is named.
-    """
+    """The first input of a Marian model of several target languages, such as >>fra<<; or ""."""
     known = [code[2:-2] for code in getattr(tokenizer, "supported_language_codes", None) or []]
     if not known:
         return ""

@@ -23,7 +23,7 @@ HEADER = 4
 NUMBERS_AT_ONCE = 2**20
 
 
-class Run(NamedTuple):
+class HypothesisRun(NamedTuple):
     """Hypotheses of a sentence that were read together.
 
     Attributes:
@@ -108,14 +108,14 @@ def _packed(
     ]
 
 
-def unpacked(numbers: NDArray[np.int32]) -> Run:
+def unpacked(numbers: NDArray[np.int32]) -> HypothesisRun:
     """A run from the numbers that `StoredRuns.append` wrote."""
     _, n, n_uses, n_pairs = numbers[:HEADER].tolist()
     bleu, n_uses_each = HEADER + 2 * n, HEADER + 4 * n
     uses = n_uses_each + n
     pairs = uses + n_uses
     words = pairs + 2 * n_pairs
-    return Run(
+    return HypothesisRun(
         numbers[HEADER:bleu].view(np.float64),
         numbers[bleu:n_uses_each].view(np.float64),
         numbers[n_uses_each:uses],
@@ -199,7 +199,7 @@ class StoredLists:
             yield self.documents.tobytes()
 
 
-def _pairs(runs: Sequence[Run], words: NumberedWords) -> tuple[Batch, NDArray[np.int64]]:
+def _pairs(runs: Sequence[HypothesisRun], words: NumberedWords) -> tuple[Batch, NDArray[np.int64]]:
     """The different phrase pairs of runs, and which of them each use is of, *Shape:* (n_uses,)."""
     sizes = np.concatenate([run.pair_sizes for run in runs])
     numbers = np.concatenate([run.words for run in runs])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError, ToolError
-from moses_bridge.base.programs import AskedProgram, find_program, run_program
+from moses_bridge.base.programs import InteractiveProgram, find_program, run_program
 
 UPPER = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read().upper())"
 FAIL = (
@@ -60,7 +60,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_asked_program_answers_and_ends_with_its_input() -> None:
-    program = AskedProgram(["sh", "-c", "cat; echo bye >&2; exit 3"])
+    program = InteractiveProgram(["sh", "-c", "cat; echo bye >&2; exit 3"])
     program.input.write(b"a question\n")
     program.input.flush()
     assert program.output.readline() == b"a question\n"
@@ -71,13 +71,13 @@ def test_an_asked_program_answers_and_ends_with_its_input() -> None:
 
 
 def test_an_asked_program_that_does_not_end_is_killed() -> None:
-    program = AskedProgram(["sleep", "60"])
+    program = InteractiveProgram(["sleep", "60"])
     assert program.end(0.1) == -signal.SIGKILL
     program.close()
 
 
 def test_children_of_a_killed_program_do_not_hold_up_its_end() -> None:
     """They have its standard streams."""
-    program = AskedProgram(["sh", "-c", "cat; true"])
+    program = InteractiveProgram(["sh", "-c", "cat; true"])
     program.kill()
     assert program.status() == -signal.SIGKILL

@@ -481,10 +481,7 @@ def test_bad_rows_are_refused(tmp_path: Path, content: bytes, line: int | None, 
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [((), "no column"), (("sum", "sum"), "twice")],
-)
+@pytest.mark.parametrize(("columns", "message"), [((), "no column"), (("sum", "sum"), "twice")])
 def test_columns_that_make_no_sense(
     table: Path, tmp_path: Path, columns: tuple[Column, ...], message: str
 ) -> None:

@@ -12,11 +12,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import LengthScorer
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.ini_patch import (
-    IniPatch,
-    initial_weights,
-    table_feature,
-)
+from rescorer.tables.ini_patch import IniPatch, initial_weights, table_feature
 from rescorer.tables.record import Counts, RunRecord
 from rescorer.tables.scored_table import Run, add_columns, score_table
 

@@ -112,8 +112,7 @@ def test_a_second_writer_of_vectors_is_refused(encdec: Path, table: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("phrase", "message"),
-    [(b" ", "has no word"), (b"the zebra", "the words 'zebra'")],
+    ("phrase", "message"), [(b" ", "has no word"), (b"the zebra", "the words 'zebra'")]
 )
 def test_phrases_that_the_model_cannot_read(
     encdec: Path, table: Path, phrase: bytes, message: str

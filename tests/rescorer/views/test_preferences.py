@@ -16,8 +16,18 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import scorer_of_model
-from rescorer.views.preference_files import check_names, to_markdown
-from rescorer.views.preferences import Preferences, PreferencesConfig, as_json, preferences
+from rescorer.views.preferences import (
+    Preference,
+    Preferences,
+    PreferencesConfig,
+    Preferred,
+    SourcePhrase,
+    as_json,
+    check_names,
+    markdown_cell,
+    preferences,
+    to_markdown,
+)
 
 # 10 source phrases of two words with counts 1 to 10; of each three targets, the second the best.
 CONFIG = PreferencesConfig(min_words=2, min_targets=3, share=0.2, n_phrases=2, n_best=2)
@@ -184,3 +194,34 @@ def test_faults_of_the_command(encdec: Path, table: Path, options: list[str], me
     result = run(table, *(option.replace("DIR", str(encdec)) for option in options))
     assert result.exit_code == 1 and message in result.stderr, result.output
     assert "Traceback" not in result.stderr
+
+
+HOSTILE = b"<script>|[a](b) &#124; `c`"
+
+
+def one_row() -> Preferences:
+    phrase = SourcePhrase(HOSTILE, "rare", 2.0, (b"x", HOSTILE), (0.25, 0.5), (b"", b""))
+    table = Preferred((HOSTILE, b"x"), (0.5, 0.25))
+    network = Preferred((b"x", HOSTILE), (-1.25, -20.0))
+    row = Preference(phrase, table, {"A|B": network})
+    return Preferences(PreferencesConfig(), 1234, 9, 2, (row,))
+
+
+def test_hostile_text_stays_in_its_cell() -> None:
+    shown = r"\<script\>\|\[a\]\(b\) \| \`c\`"
+    lines = to_markdown(one_row()).splitlines()
+    assert r"| source phrase | count | table p | A\|B log p |" in lines
+    assert f"| {shown} | 2 | {shown} (0.5) | x (-1.25) |" in lines
+    assert f"|  |  | x (0.25) | {shown} (-20.00) |" in lines
+
+
+def test_what_was_drawn_is_said() -> None:
+    text = to_markdown(one_row())
+    assert "Drawn by seed 1 from 1,234 source phrases of 4 words or more with 3 targets" in text
+    assert "**Long, frequent source phrases**" in text and "for 0 of 1." in text
+
+
+def test_nothing_is_markup() -> None:
+    assert markdown_cell(b"<script> a|b *c* `d` [e](f)") == (
+        r"\<script\> a\|b \*c\* \`d\` \[e\]\(f\)"
+    )
