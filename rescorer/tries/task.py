@@ -57,9 +57,7 @@ def pairs_loss(
 
 
 def predictions(
-    network: Recurrent[Source, State, Carried, Inputs],
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
+    network: Recurrent[Source, State, Carried, Inputs], data: EncodedPairs, rows: NDArray[np.int64]
 ) -> tuple[Tensor, Predicted]:
     """What predicts the words of some pairs, over distinct prefixes.
 
@@ -77,9 +75,7 @@ def predictions(
 
 
 def prefix_factors(
-    network: Recurrent[Source, State, Carried, Inputs],
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
+    network: Recurrent[Source, State, Carried, Inputs], data: EncodedPairs, rows: NDArray[np.int64]
 ) -> tuple[PrefixTree, Tensor]:
     """The distinct prefixes of the targets of some pairs, source by source, and what predicts from each.
 
