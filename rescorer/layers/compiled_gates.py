@@ -1,19 +1,19 @@
-"""What gated units and maxout compute around products, in compiled loops: each number is read and written once.
+"""Gated units and maxout in compiled loops, which read and write each number once.
 
-PyTorch makes a pass over the memory for each operation, which beside fast products is a tenth of a step. There
-are no gradients, so compiled loops are for trained networks.
+PyTorch makes one pass over the memory for each operation, a tenth of a step when the products are fast. The
+loops have no gradients: they are for trained networks.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.compiled.kept_code import njit, njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import (
+    Floats,
+    Ints,
     Numbers,
     narrow_product,
     narrow_rows,
@@ -27,11 +27,7 @@ MAXOUT_PIECES = 2
 
 
 class CompiledGatedUnit(GatedUnit):
-    """A trained gated unit on a CPU; it is not trained further.
-
-    Args:
-        unit: the trained one, whose layers are taken.
-    """
+    """A trained gated unit on a CPU, sharing the layers of `unit`; it is not trained further."""
 
     def __init__(self, unit: GatedUnit) -> None:
         nn.Module.__init__(self)
@@ -41,7 +37,7 @@ class CompiledGatedUnit(GatedUnit):
         self.recurrent_candidate = unit.recurrent_candidate
 
     def carry(self, state: GatedState) -> GatedCarried:
-        """See `GatedUnit.carry`; the products stay in the type they have."""
+        """See `GatedUnit.carry`; the products keep their type."""
         rows = narrow_rows(state.hidden, self.recurrent_gates.weight.dtype)
         gates = narrow_product(self.recurrent_gates, rows)[: len(state.hidden)]
         return GatedCarried(state.hidden, gates)
@@ -68,13 +64,13 @@ def compile_gates(network: nn.Module) -> None:
 
 
 def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: Tensor) -> Tensor:
-    """The sum of a row of one tensor and a row of another one.
+    """Add rows of one float32 table to rows of another one.
 
     Args:
-        table: float32, *Shape:* (any, width).
-        chosen: rows of it; -1 is the last one, *Shape:* (n,).
-        other: float32, *Shape:* (any, width).
-        chosen_of_other: rows of it, *Shape:* (n,).
+        table: *Shape:* (any, width).
+        chosen: row numbers in it; -1 is the last one, *Shape:* (n,).
+        other: *Shape:* (any, width).
+        chosen_of_other: row numbers in it, *Shape:* (n,).
 
     Returns:
         *Shape:* (n, width).
@@ -88,12 +84,7 @@ def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: T
 
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
-def _reset(
-    inputs: NDArray[np.float32],
-    gates: Numbers,
-    hidden: NDArray[np.float32],
-    out: Numbers,
-) -> None:
+def _reset(inputs: Floats, gates: Numbers, hidden: Floats, out: Numbers) -> None:
     """R h; see `GatedUnit.step` for the shapes."""
     for row in range(hidden.shape[0]):
         for k in range(hidden.shape[1]):
@@ -103,11 +94,7 @@ def _reset(
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _next_hidden(
-    inputs: NDArray[np.float32],
-    gates: Numbers,
-    hidden: NDArray[np.float32],
-    products: Numbers,
-    out: NDArray[np.float32],
+    inputs: Floats, gates: Numbers, hidden: Floats, products: Numbers, out: Floats
 ) -> None:
     """Z h + (1 - z) tanh(W x + U (r h)), with U (r h) the products, *Shape:* (n, d)."""
     d = hidden.shape[1]
@@ -120,11 +107,7 @@ def _next_hidden(
 
 @njit(nogil=True)
 def _add_rows(
-    table: NDArray[np.float32],
-    chosen: NDArray[np.int64],
-    other: NDArray[np.float32],
-    chosen_of_other: NDArray[np.int64],
-    out: NDArray[np.float32],
+    table: Floats, chosen: Ints, other: Floats, chosen_of_other: Ints, out: Floats
 ) -> None:
     """See `sum_of_rows`."""
     for row in range(out.shape[0]):
@@ -143,11 +126,11 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
     """The maximum of each two neighbours of a sum, in one pass and without gradients.
 
     Args:
-        products: of the CPU; its rows are as many as those of `narrow_rows`, *Shape:* (n or more, 2 m).
+        products: on the CPU, with the padding of `narrow_rows`, *Shape:* (n or more, 2 m).
         addends: float32, *Shape:* (n, 2 m).
 
     Returns:
-        In the type of the products, with zero rows as of `narrow_rows`, *Shape:* (n or more, m).
+        In the type of the products, with the zero rows of `narrow_rows`, *Shape:* (n or more, m).
     """
     firsts = addends.view(len(addends), addends.shape[1] // MAXOUT_PIECES, MAXOUT_PIECES)[..., 0]
     result = room_for_rows(firsts, products.dtype)
@@ -156,11 +139,7 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
 
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
-def _maxout_of_sum(
-    products: Numbers,
-    addends: NDArray[np.float32],
-    out: Numbers,
-) -> None:
+def _maxout_of_sum(products: Numbers, addends: Floats, out: Numbers) -> None:
     """See `maxout_of_sum`."""
     for row in range(addends.shape[0]):
         for k in range(out.shape[1]):

@@ -1,4 +1,4 @@
-"""Exponentials and narrow floats for compiled loops, in operations that vectorise."""
+"""Exponentials and narrow floats for compiled loops, using operations that vectorise."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def float_as_bits(number: Any) -> Any:
 
 @expanded
 def from_bfloat16(bits: Any) -> Any:
-    """The float32 of a bfloat16, the upper half of one."""
+    """The float32 value of the 16 bits of a bfloat16, which are the upper half of a float32."""
     return bits_as_float(np.int32(bits) << np.int32(16))
 
 
 @expanded
 def to_bfloat16(number: Any) -> Any:
-    """The bits of the nearest bfloat16, to even where two are equally near."""
+    """The bits of the nearest bfloat16, rounding ties to even."""
     bits = float_as_bits(number)
     odd = (bits >> np.int32(16)) & np.int32(1)
     return np.uint16((bits + np.int32(0x7FFF) + odd) >> np.int32(16))
@@ -62,7 +62,7 @@ def highest(numbers: Any) -> Any:
 
 @expanded
 def exp(x: Any) -> Any:
-    """e^x to 2e-7, no more than 2^100: 2^n times a polynomial of the rest."""
+    """e^x to 2e-7, at most 2^100: 2^n times a polynomial of the rest."""
     # The polynomial is 2^(rest + 1/2) on -1/2 … 1/2, fitted for the smallest relative error.
     scaled = min(max(x * LOG2_E, LOWEST_EXPONENT), HIGHEST_EXPONENT)
     whole = np.floor(scaled)
@@ -87,19 +87,19 @@ def sigmoid(x: Any) -> Any:
 
 @expanded
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent to 2e-7 (the error, not its share of the result)."""
+    """The hyperbolic tangent, to an absolute error of 2e-7."""
     small = exp(np.float32(-2.0) * abs(x))
     size = (np.float32(1.0) - small) / (np.float32(1.0) + small)
     return size if x >= np.float32(0.0) else -size
 
 
 def widened(number: Any) -> Any:
-    """The value of a number: of a float itself, of a uint16 the bfloat16 of which it is the bits."""
+    """The value of a number: a float itself, or the bfloat16 whose bits a uint16 holds."""
     raise NotImplementedError("for compiled code only")
 
 
 def narrowed(number: Any, like: Any) -> Any:
-    """A float in the form of another number: itself, or the bits of its nearest bfloat16."""
+    """A float in the form of `like`: unchanged, or the bits of its nearest bfloat16."""
     raise NotImplementedError("for compiled code only")
 
 

@@ -1,12 +1,13 @@
-"""States of a gated unit over the levels of a tree, with gradients, in compiled loops: for training on a CPU.
+"""States of a gated unit over the levels of a tree, with gradients, in compiled loops for training on a CPU.
 
-Autograd has a node for each operation of each level, hundreds of small ones an update. They take up to a fifth
-of the time beside fast products. Here all levels are one operation with its gradient written out. The products
-of a parent are computed once for all its children, and the gradient of a weight is one product over all levels.
+Autograd has a node for each operation of each level, hundreds of small ones an update, which take up to a
+fifth of the time when the products are fast. Here all levels are one operation with a handwritten gradient.
+The products of a parent are computed once for all its children, and the gradient of a weight is one product
+over all levels.
 
-Notation: N nodes, level by level; d = hidden_width; a node with the inputs a, b and c and its parent's state h
-has the state z h + (1 - z) g, with r = sigmoid(a + U_r h), z = sigmoid(b + U_z h) and g = tanh(c + U (r h)):
-Cho et al. (2014), section 2.3, equations 5 to 8.
+Notation: N nodes, level by level; d = hidden_width; a node with the inputs a, b and c and its parent's state
+h has the state z h + (1 - z) g, with r = sigmoid(a + U_r h), z = sigmoid(b + U_z h) and g = tanh(c + U (r
+h)): Cho et al. (2014), section 2.3, equations 5 to 8.
 """
 
 from __future__ import annotations
@@ -21,31 +22,30 @@ from torch import Tensor
 
 from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
-from rescorer.layers.products import Numbers, n_narrow_rows, numpy_numbers
+from rescorer.layers.products import Floats, Ints, Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit
 
 
 def has_compiled_levels(unit: object, inputs: Tensor) -> bool:
-    """Whether `gated_states` can compute the states of a unit from such inputs."""
+    """Whether `gated_states` supports this unit and these inputs."""
     return type(unit) is GatedUnit and inputs.device.type == "cpu" and inputs.dtype == torch.float32
 
 
-def gated_states(
-    unit: GatedUnit, start: Tensor, parents: Sequence[NDArray[np.int64]], inputs: Tensor
-) -> Tensor:
-    """The states of all nodes of a tree.
+def gated_states(unit: GatedUnit, start: Tensor, parents: Sequence[Ints], inputs: Tensor) -> Tensor:
+    """Compute the states of all nodes of a tree.
 
     Args:
-        unit: makes the steps; its products have the type that `shared_steps` gave its layers.
+        unit: makes the steps; `shared_steps` sets the type of its products.
         start: the states before the first level, *Shape:* (any, d).
-        parents: of the nodes of each level, in the level before, rising; of the first one in `start`.
+        parents: for each level, the parents of its nodes in the level before (in `start` for the first),
+            rising.
         inputs: `GatedUnit.inputs` of all nodes, level by level, *Shape:* (N, 3 d).
 
     Returns:
         *Shape:* (N, d).
 
     Raises:
-        ValueError: the inputs have another width, parents are of another number of nodes, or one is not there.
+        ValueError: the inputs have a wrong width, the number of parents differs, or a parent does not exist.
     """
     _check(start, parents, inputs)
     gates, candidate = unit.recurrent_gates, unit.recurrent_candidate
@@ -56,8 +56,8 @@ def gated_states(
     return states
 
 
-def _check(start: Tensor, parents: Sequence[NDArray[np.int64]], inputs: Tensor) -> None:
-    """The compiled loops do not check bounds."""
+def _check(start: Tensor, parents: Sequence[Ints], inputs: Tensor) -> None:
+    """Check bounds, which the compiled loops do not."""
     if inputs.shape[1] != 3 * start.shape[1]:
         raise ValueError(f"inputs of width {inputs.shape[1]} for states of width {start.shape[1]}")
     sizes = [*map(len, parents)]
@@ -68,32 +68,32 @@ def _check(start: Tensor, parents: Sequence[NDArray[np.int64]], inputs: Tensor) 
             raise ValueError(f"parents {of_level[0]} to {of_level[-1]} of {n_before}")
 
 
-def are_first_children(parents: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which nodes of a level are the first of a parent; from their parents, rising, *Shape:* (n,) -> (n,)."""
+def are_first_children(parents: Ints) -> NDArray[np.bool_]:
+    """Mark the nodes that are the first child of their parent; `parents` is rising, *Shape:* (n,) -> (n,)."""
     are_first = np.ones(len(parents), np.bool_)
     are_first[1:] = parents[1:] != parents[:-1]
     return are_first
 
 
 class _Level(NamedTuple):
-    """The nodes of a level and those of the level before that have children, called heads.
+    """The nodes of a level and the heads, the nodes of the level before that have children.
 
     Attributes:
         nodes: among all nodes.
         parents: the parent of each node in the level before, rising, *Shape:* (n,).
         firsts: the first child of each head, and n at the end, *Shape:* (n_heads + 1,).
-        node_rows: rows of the nodes in products, zero rows of `narrow_rows` included.
-        head_rows: the same of the heads.
+        node_rows: rows of the nodes in products, including the zero rows of `narrow_rows`.
+        head_rows: the same for the heads.
     """
 
     nodes: slice
-    parents: NDArray[np.int64]
-    firsts: NDArray[np.int64]
+    parents: Ints
+    firsts: Ints
     node_rows: slice
     head_rows: slice
 
 
-def _levels(parents: Sequence[NDArray[np.int64]], dtype: torch.dtype) -> list[_Level]:
+def _levels(parents: Sequence[Ints], dtype: torch.dtype) -> list[_Level]:
     levels, node, node_row, head_row = [], 0, 0, 0
     for of_nodes in parents:
         n_nodes = len(of_nodes)
@@ -118,20 +118,10 @@ class _GatedStates(torch.autograd.Function):
         inputs: Tensor,
         gates: Tensor,
         candidate: Tensor,
-        parents: Sequence[NDArray[np.int64]],
+        parents: Sequence[Ints],
         dtype: torch.dtype,
     ) -> Tensor:
-        """The states.
-
-        Args:
-            ctx: keeps what the gradient needs.
-            start: see `gated_states`.
-            inputs: see `gated_states`.
-            gates: U_r and U_z, *Shape:* (2 d, d).
-            candidate: U, *Shape:* (d, d).
-            parents: see `gated_states`.
-            dtype: of the products.
-        """
+        """The states; U_r and U_z are `gates`, *Shape:* (2 d, d), U is `candidate`, *Shape:* (d, d)."""
         start, inputs = start.detach().contiguous(), inputs.detach().contiguous()
         gates, candidate = gates.detach().to(dtype), candidate.detach().to(dtype)
         levels, d = _levels(parents, dtype), start.shape[1]
@@ -155,7 +145,7 @@ class _GatedStates(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients by the start, the inputs and both weights."""
+        """Gradients with respect to the start, the inputs and both weights."""
         start, states, gates, candidate, *of_nodes, heads, resets = ctx.saved_tensors
         levels, d, dtype = ctx.levels, states.shape[1], gates.dtype
         by_states = outputs[0].clone(memory_format=torch.contiguous_format)
@@ -189,20 +179,15 @@ class _GatedStates(torch.autograd.Function):
 
 
 def _room(n_rows: int, width: int, dtype: torch.dtype) -> Tensor:
-    """Rows for a product over all levels; those behind the nodes of a level are 0."""
+    """Rows for a product over all levels; the padding after the nodes of a level is 0."""
     n_rows = n_narrow_rows(n_rows, dtype)
     make = torch.zeros if dtype == torch.bfloat16 else torch.empty
     return make(n_rows, width, dtype=dtype)
 
 
 @njit_by_numbers(nogil=True)
-def _take_heads(
-    before: NDArray[np.float32],
-    parents: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    heads: Numbers,
-) -> None:
-    """The states of the level before, (any, d), that have children."""
+def _take_heads(before: Floats, parents: Ints, firsts: Ints, heads: Numbers) -> None:
+    """Copy the states of the heads from those of the level before, (any, d)."""
     for head in range(len(firsts) - 1):
         row = before[parents[firsts[head]]]
         for k in range(len(row)):
@@ -211,16 +196,16 @@ def _take_heads(
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _open_gates(
-    before: NDArray[np.float32],
-    parents: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    inputs: NDArray[np.float32],
+    before: Floats,
+    parents: Ints,
+    firsts: Ints,
+    inputs: Floats,
     products: Numbers,
-    reset: NDArray[np.float32],
-    update: NDArray[np.float32],
+    reset: Floats,
+    update: Floats,
     resets: Numbers,
 ) -> None:
-    """R, z and r h from the products U_r h and U_z h of the heads, (n_heads or more, 2 d)."""
+    """Compute r, z and r h from the products U_r h and U_z h of the heads, (n_heads or more, 2 d)."""
     d = before.shape[1]
     for head in range(len(firsts) - 1):
         hidden = before[parents[firsts[head]]]
@@ -235,15 +220,15 @@ def _open_gates(
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _next_states(
-    before: NDArray[np.float32],
-    parents: NDArray[np.int64],
-    inputs: NDArray[np.float32],
+    before: Floats,
+    parents: Ints,
+    inputs: Floats,
     products: Numbers,
-    update: NDArray[np.float32],
-    candidate: NDArray[np.float32],
-    states: NDArray[np.float32],
+    update: Floats,
+    candidate: Floats,
+    states: Floats,
 ) -> None:
-    """G and the new states from the products U (r h), (n or more, d)."""
+    """Compute g and the new states from the products U (r h), (n or more, d)."""
     n_nodes, d = states.shape
     for node in range(n_nodes):
         hidden = before[parents[node]]
@@ -255,13 +240,9 @@ def _next_states(
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _by_candidate(
-    by_states: NDArray[np.float32],
-    update: NDArray[np.float32],
-    candidate: NDArray[np.float32],
-    by_inputs: NDArray[np.float32],
-    rows: Numbers,
+    by_states: Floats, update: Floats, candidate: Floats, by_inputs: Floats, rows: Numbers
 ) -> None:
-    """The gradient by c + U (r h), written to the last third of that by the inputs and to rows of a product."""
+    """Write the gradient by c + U (r h) to the last third of that by the inputs and to rows of a product."""
     n_nodes, d = by_states.shape
     one = np.float32(1.0)
     for node in range(n_nodes):
@@ -274,23 +255,23 @@ def _by_candidate(
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _by_gates(
-    before: NDArray[np.float32],
-    parents: NDArray[np.int64],
-    firsts: NDArray[np.int64],
+    before: Floats,
+    parents: Ints,
+    firsts: Ints,
     products: Numbers,
-    by_states: NDArray[np.float32],
-    reset: NDArray[np.float32],
-    update: NDArray[np.float32],
-    candidate: NDArray[np.float32],
-    by_inputs: NDArray[np.float32],
+    by_states: Floats,
+    reset: Floats,
+    update: Floats,
+    candidate: Floats,
+    by_inputs: Floats,
     rows: Numbers,
-    by_before: NDArray[np.float32],
+    by_before: Floats,
 ) -> None:
-    """The gradient by a + U_r h and b + U_z h, from that by r h, which are the products, (n or more, d).
+    """Compute the gradient by a + U_r h and b + U_z h from that by r h, the products, (n or more, d).
 
     It is written to the first two thirds of the gradient by the inputs and, summed over the children of each
-    head, to rows of a product, (n_heads or more, 2 d). What needs no product is added to the gradient by the
-    states before.
+    head, to rows of a product, (n_heads or more, 2 d). The terms without a product are added to the gradient
+    by the states before.
     """
     d = before.shape[1]
     one = np.float32(1.0)
@@ -316,13 +297,8 @@ def _by_gates(
 
 
 @njit_by_numbers(nogil=True)
-def _add_to_heads(
-    parents: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    products: Numbers,
-    by_before: NDArray[np.float32],
-) -> None:
-    """Add a product's rows, (n_heads or more, d), to the gradient by the states before."""
+def _add_to_heads(parents: Ints, firsts: Ints, products: Numbers, by_before: Floats) -> None:
+    """Add the rows of a product, (n_heads or more, d), to the gradient by the states before."""
     for head in range(len(firsts) - 1):
         by_hidden = by_before[parents[firsts[head]]]
         for k in range(len(by_hidden)):

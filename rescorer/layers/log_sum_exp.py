@@ -1,9 +1,9 @@
-"""Log of the softmax's denominator, tile by tile: the logits of a whole vocabulary never exist.
+"""Log of the softmax's denominator, computed in tiles, without storing the logits of the whole vocabulary.
 
-On a CPU the exponentials cost as much as the product when each operation walks the memory again, so
-a compiled loop sums those of a tile while it is in the cache. What is taken from the logits before the
-exponential is the maximum of the row's first tile, and that of a later one only where the sum would grow large:
-so one pass over a tile is enough.
+On a CPU the exponentials cost as much as the product if each operation walks the memory again, so a compiled
+loop sums those of a tile while it is in the cache. The shift subtracted from the logits is the maximum of the
+row's first tile; a later tile replaces it only where the sum would grow large. So one pass over a tile is
+enough.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
-from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
+from rescorer.layers.products import Floats, Numbers, narrow_rows, numpy_numbers
 
 # A tile of logits, 1 MB in bfloat16, stays in the processor's caches until it has been summed.
 ROWS_AT_ONCE = 1024
@@ -36,9 +35,9 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Log-sum-exp: log sum_w exp(factors weight_w + bias_w) of each row.
 
     Args:
-        factors: float32, rounded to weight's type, *Shape:* (n, r).
-        weight: *Shape:* (V, r), float32 or bfloat16; products accumulate in float32.
-        bias: *Shape:* (V,), float32.
+        factors: float32, rounded to the type of weight, *Shape:* (n, r).
+        weight: float32 or bfloat16; products accumulate in float32, *Shape:* (V, r).
+        bias: float32, *Shape:* (V,).
 
     Returns:
         float32, *Shape:* (n,).
@@ -72,18 +71,13 @@ def _on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
-def _add_tile(
-    products: Numbers,
-    bias: NDArray[np.float32],
-    shifts: NDArray[np.float32],
-    sums: NDArray[np.float32],
-) -> None:
+def _add_tile(products: Numbers, bias: Floats, shifts: Floats, sums: Floats) -> None:
     """Add a tile of logits to each row's running sum of exp(logit - shift).
 
     Args:
         products: logits without bias, or the bits of their bfloat16, *Shape:* (n, words of the tile).
         bias: *Shape:* (words of the tile,).
-        shifts: near the highest logit of each row, here and in the tiles before, *Shape:* (n,).
+        shifts: near the highest logit of each row so far, *Shape:* (n,).
         sums: *Shape:* (n,).
     """
     for row in range(products.shape[0]):

@@ -1,4 +1,4 @@
-"""The output layer: exact softmax losses and their gradients without ever keeping all logits.
+"""Exact softmax losses of the output layer and their gradients, without ever storing all logits.
 
 Notation: n rows (network states), w width of a row, V words; a child is a word that follows a row.
 """
@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.blocks import map_in_order
 from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import exp, highest, narrowed, widened
-from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
+from rescorer.layers.products import Floats, Ints, Numbers, narrow_rows, numpy_numbers
 
 # Logits of 256 rows and 15,000 words are 15 MB in float32: what each thread needs at a time.
 ROWS_AT_ONCE = 256
@@ -30,7 +29,7 @@ class _Block(NamedTuple):
 
     Attributes:
         rows: *Shape:* (n, w).
-        row_weights: weight of the children of each row, *Shape:* (n,).
+        row_weights: total weight of the children of each row, *Shape:* (n,).
         child_rows: the row of each child, rising, *Shape:* (n_children,).
         child_words: *Shape:* (n_children,).
         child_weights: *Shape:* (n_children,).
@@ -44,12 +43,7 @@ class _Block(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """The results of a block.
-
-    Attributes:
-        loss: *Shape:* ().
-        gradients: by rows, weight and bias; empty where only the loss is wanted.
-    """
+    """The loss of a block, *Shape:* (), and its gradients by rows, weight and bias (empty if not wanted)."""
 
     loss: Tensor
     gradients: tuple[Tensor, ...]
@@ -58,13 +52,13 @@ class _Result(NamedTuple):
 class SummedLoss(torch.autograd.Function):
     """-sum over children of weight x (log softmax(rows W^T + b)[row, word] - alpha log^2 Z(row)).
 
-    Z is the softmax's denominator; with alpha > 0 it is drawn to 1, so that scoring can do without it
-    (Devlin et al. 2014, section 2.3).
+    Z is the softmax's denominator; alpha > 0 draws it to 1, so that scoring can do without it (Devlin et al.
+    2014, section 2.3).
 
-    The gradient of a softmax loss is known as soon as the loss is, so both are computed block by
-    block in one pass. With bfloat16 the three large products are done in that type; softmax and
-    sums stay in float32. On a CPU each thread has blocks of its own, and blocks are summed in their
-    order: the result does not depend on the number of threads.
+    The gradient of a softmax loss is known as soon as the loss is, so both are computed block by block in one
+    pass. With bfloat16 the three large products use that type; softmax and sums stay in float32. On a CPU
+    each thread computes its own blocks, and blocks are summed in order: the result does not depend on the
+    number of threads.
     """
 
     @staticmethod
@@ -79,7 +73,7 @@ class SummedLoss(torch.autograd.Function):
         product_type: torch.dtype,
         alpha: float,
     ) -> Tensor:
-        """Compute the loss and its gradients.
+        """Compute the loss, *Shape:* (), and its gradients.
 
         Args:
             ctx: keeps the gradients.
@@ -90,10 +84,7 @@ class SummedLoss(torch.autograd.Function):
             child_words: *Shape:* (n_children,).
             child_weights: *Shape:* (n_children,).
             product_type: torch.float32, or torch.bfloat16 for faster products.
-            alpha: how much log^2 Z counts.
-
-        Returns:
-            The loss, *Shape:* ().
+            alpha: weight of log^2 Z.
         """
         gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
         layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)
@@ -127,7 +118,7 @@ def summed_loss(
     """The loss of `SummedLoss`; natural log, summed.
 
     Raises:
-        IndexError: a child's word or row is not there. On a GPU PyTorch tells it, later.
+        IndexError: a child's word or row does not exist. On a GPU PyTorch reports it, later.
     """
     if rows.device.type == "cpu":
         _check(child_words, len(weight))
@@ -148,15 +139,7 @@ def _check(numbers: Tensor, n_allowed: int) -> None:
 
 
 class _Layer:
-    """The weights of the output layer, ready for blocks.
-
-    Args:
-        weight: *Shape:* (V, w).
-        bias: *Shape:* (V,).
-        product_type: of the products.
-        alpha: how much log^2 Z counts.
-        wants_gradients: whether the gradients are wanted beside the loss.
-    """
+    """The weights of the output layer, prepared for blocks; see `SummedLoss.forward` for the arguments."""
 
     def __init__(
         self,
@@ -178,7 +161,7 @@ class _Layer:
     def results(
         self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
     ) -> Iterator[_Result]:
-        """Yield the results of the blocks, in their order."""
+        """Yield the results of the blocks, in order."""
         blocks = self._blocks(rows, child_rows, child_words, child_weights)
         n_threads = torch.get_num_threads()
         if self.is_compiled and n_threads > 1 and len(blocks) > 1:
@@ -262,7 +245,7 @@ def _row_gradient(
     logits: Any, row_weight: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
     bias_gradient: Any,
 ) -> Any:  # fmt: skip
-    """Loss of a row; its logits become the loss's derivative by them."""
+    """Return the loss of a row, and replace its logits by the derivative of the loss."""
     maximum = highest(logits)
     loss = 0.0
     for child in range(first, last):
@@ -285,17 +268,17 @@ def _row_gradient(
 @njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _gradients(
     products: Numbers,
-    bias: NDArray[np.float32],
-    row_weights: NDArray[np.float32],
+    bias: Floats,
+    row_weights: Floats,
     alpha: np.float32,
-    firsts: NDArray[np.int64],
-    words: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    bias_gradient: NDArray[np.float32],
+    firsts: Ints,
+    words: Ints,
+    weights: Floats,
+    bias_gradient: Floats,
 ) -> float:
-    """Loss of a block, whose products become its gradient; a row at a time is widened and stays in the cache.
+    """Return the loss of a block, and replace its products by the gradient, one row at a time in the cache.
 
-    Behind the words there may be columns of no word.
+    Columns after the last word are padding.
     """
     logits = np.empty(len(bias), np.float32)
     loss = 0.0

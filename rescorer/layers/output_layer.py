@@ -1,8 +1,8 @@
 """Log-probabilities of words from the rows before the output layer: log Z, and logits of given words.
 
-The linear part of log Z can be taken out of a trained layer. If v is taken from each word's weights and c from
-each word's bias, all logits of a row h fall by v h + c, and so does log Z: no probability changes. With v and c
-from the least squares of log Z over h, the logits alone come nearer to log-probabilities than training on
+The linear part of log Z can be removed from a trained layer. Subtracting v from each word's weights and c
+from each word's bias lowers all logits of a row h, and log Z, by v h + c: no probability changes. With v and
+c from the least squares of log Z over h, the logits alone are nearer to log-probabilities than training on
 log^2 Z brings them in the same time.
 
 Notation: n rows, w width of a row, V words.
@@ -44,7 +44,7 @@ class OutputLayer(Protocol):
 
         Args:
             rows: *Shape:* (n, w).
-            log_z: their denominators, *Shape:* (n,).
+            log_z: log Z of the rows, *Shape:* (n,).
             words: *Shape:* (n,).
 
         Returns:
@@ -55,12 +55,12 @@ class OutputLayer(Protocol):
 class ExactOutputLayer:
     """The softmax.
 
-    Logits of the given words are computed in float32, so that only the denominator, where
-    errors average out, has the precision of the products.
+    Logits of the given words are computed in float32; only the denominator, where errors average out, has the
+    precision of the products.
 
     Args:
         output: the trained layer.
-        dtype: of the products in the denominator.
+        dtype: type of the products in the denominator.
     """
 
     def __init__(self, output: nn.Linear, dtype: torch.dtype) -> None:
@@ -83,7 +83,7 @@ class ExactOutputLayer:
     def _with_exact_term(
         self, log_z: Tensor, rows: Tensor, words: Tensor, logits: Tensor
     ) -> Tensor:
-        """Denominators in which the word's own term is the float32 one, *Shape:* (n,).
+        """Replace the word's own term of the denominators by the float32 one, *Shape:* (n,).
 
         Where the network is sure of a word, that word's rounding is nearly all of the denominator's.
         """
@@ -96,7 +96,7 @@ class ExactOutputLayer:
 
 
 class UnnormalizedOutputLayer(ExactOutputLayer):
-    """The logits alone: for networks trained to have denominators of 1."""
+    """The logits alone, for networks trained to have denominators of 1."""
 
     def log_z(self, rows: Tensor) -> Tensor:
         """0 for each row."""
@@ -108,10 +108,7 @@ class UnnormalizedOutputLayer(ExactOutputLayer):
 
 
 class EstimatedOutputLayer(ExactOutputLayer):
-    """A softmax whose denominator is estimated from some of the words.
-
-    These are the frequent words and every STEP-th of the others, weighted as STEP words.
-    """
+    """A softmax with a denominator estimated from the frequent words and every STEP-th of the others."""
 
     @cached_property
     def _sample(self) -> tuple[Tensor, Tensor]:
@@ -128,12 +125,12 @@ class EstimatedOutputLayer(ExactOutputLayer):
         return log_sum_exp(rows, *self._sample)
 
     def log_probs(self, rows: Tensor, log_z: Tensor, words: Tensor) -> Tensor:
-        """See `OutputLayer`; an estimate has no term to be made exact."""
+        """See `OutputLayer`; an estimate has no term to make exact."""
         return self._logits(rows, words) - log_z
 
 
 def start_normalised(output: nn.Linear) -> None:
-    """Set the bias of an untrained output layer to -log V, so that its softmax's denominator begins near 1.
+    """Set the bias of an untrained output layer to -log V, so that its denominator starts near 1.
 
     Devlin et al. (2014), section 2.3.
     """
@@ -146,11 +143,7 @@ def output_layer(output: nn.Linear, dtype: torch.dtype, unnormalized: bool) -> O
 
 
 def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
-    """What a thread that scores holds while it computes: a GPU serves few threads at a time.
-
-    Args:
-        device: that computes.
-    """
+    """The lock a scoring thread holds while it computes on a device: a GPU serves few threads at a time."""
     return contextlib.nullcontext() if device.type == "cpu" else GPU_TURNS
 
 
@@ -160,7 +153,7 @@ def flatten_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
 
     Args:
         output: the trained layer.
-        parts: rows that it may see, *Shape:* (n, w) each; without any the layer stays as it is.
+        parts: typical rows, *Shape:* (n, w) each; without any the layer stays as it is.
     """
     width = output.in_features + 1
     squares, products = torch.zeros(width, width).double(), torch.zeros(width).double()

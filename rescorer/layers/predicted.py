@@ -1,7 +1,7 @@
-"""The loss of words that an output layer predicts, over all its words or over a sample of them.
+"""The loss of words predicted by an output layer, over all its words or over a sample of them.
 
-In a sampled softmax some of the words take part: those of an update and a uniform sample. A word's logit is
-lowered by the log of the probability that the word takes part: Bengio & Senécal (2008), importance sampling.
+A sampled softmax is taken over the words of an update and a uniform sample. A word's logit is lowered by the
+log of the probability that the word takes part: Bengio & Senécal (2008), importance sampling.
 
 Notation: n rows, w width of a row, V words of the layer, k predictions.
 """
@@ -39,9 +39,9 @@ class WordSampler:
     """Draws the words of each update.
 
     Args:
-        shares: how much of the training text is each word, *Shape:* (V,).
+        shares: share of each word in the training text, *Shape:* (V,).
         update_words: running words of an update.
-        n_sampled: words drawn beside those of the update.
+        n_sampled: words drawn in addition to those of the update.
     """
 
     def __init__(self, shares: NDArray[np.float64], update_words: int, n_sampled: int) -> None:
@@ -53,12 +53,7 @@ class WordSampler:
     def draw(
         self, words: NDArray[np.int32] | NDArray[np.int64], rng: np.random.Generator
     ) -> Candidates:
-        """The words of an update and a sample of all.
-
-        Args:
-            words: of the update, *Shape:* (n,).
-            rng: says which others.
-        """
+        """The words of an update, *Shape:* (n,), and a random sample of all."""
         sample = rng.choice(self.n_words, self.n_sampled, replace=False)
         candidates = np.union1d(words, sample)
         return Candidates(candidates, self.log_inclusion[candidates])
@@ -68,9 +63,9 @@ class Predicted(NamedTuple):
     """Words predicted from rows, by rising rows.
 
     Attributes:
-        rows: what predicts each, *Shape:* (k,).
+        rows: the row that predicts each word, *Shape:* (k,).
         words: *Shape:* (k,).
-        weights: how much each counts, *Shape:* (k,).
+        weights: the weight of each word in the loss, *Shape:* (k,).
     """
 
     rows: NDArray[np.int64]
@@ -89,7 +84,7 @@ def output_loss(
 
     Args:
         output: the layer.
-        rows: what is multiplied with its weight, *Shape:* (n, w).
+        rows: input of the layer, *Shape:* (n, w).
         predicted: the words.
         product_type: type of the layer's products.
         alpha: weight of log^2 Z, added for each word.
@@ -126,10 +121,10 @@ class UpdateLoss:
         """Weighted sum of -log p, natural log, *Shape:* (); see `WordSampler`.
 
         Args:
-            rows: what is multiplied with the layer's weight, *Shape:* (n, w).
+            rows: input of the layer, *Shape:* (n, w).
             predicted: the words of the update.
-            rng: says which words are drawn.
-            others: words of other parts of the update, which all parts have among theirs, *Shape:* (m,).
+            rng: draws the sample.
+            others: words of the other parts of the update, which take part in every part, *Shape:* (m,).
         """
         if self.sampler is None:
             return output_loss(self.output, rows, predicted, self.product_type, self.alpha)

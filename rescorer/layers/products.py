@@ -1,7 +1,7 @@
 """Products in a narrow type: rows of few shapes, and trained layers whose results are float32 again.
 
-For bfloat16, oneDNN compiles a kernel for every number of rows it meets and keeps it: a table whose
-batches have thousands of different sizes fills gigabytes with kernels.
+For bfloat16, oneDNN compiles and keeps a kernel for every number of rows: a table whose batches have
+thousands of different sizes would fill gigabytes with kernels.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-# Few shapes, and at most 63 zero rows beside the nodes computed at once; up to 64 rows at most 15.
+# Few shapes, and at most 63 zero rows in addition to the nodes computed at once; up to 64 rows at most 15.
 ROWS_STEP, FEW_ROWS_STEP = 64, 16
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
 # float32, or the bits of bfloat16.
 Numbers = NDArray[np.float32] | NDArray[np.uint16]
 Network = TypeVar("Network", bound=nn.Module)
 
 
 def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """The rows in a type; in bfloat16 on a CPU with zero rows behind them, up to a multiple of a step.
+    """Convert rows to a type; bfloat16 on a CPU is padded with zero rows to a multiple of a step.
 
     Args:
         rows: *Shape:* (n, width).
-        dtype: of the product.
+        dtype: type of the product.
 
     Returns:
         *Shape:* (n or more, width).
@@ -41,7 +43,7 @@ def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def n_narrow_rows(n_rows: int, dtype: torch.dtype) -> int:
-    """The number of rows that `narrow_rows` makes of so many."""
+    """The number of rows after `narrow_rows`."""
     if dtype != torch.bfloat16:
         return n_rows
     step = ROWS_STEP if n_rows > ROWS_STEP else FEW_ROWS_STEP
@@ -49,29 +51,29 @@ def n_narrow_rows(n_rows: int, dtype: torch.dtype) -> int:
 
 
 def room_for_rows(like: Tensor, dtype: torch.dtype) -> Tensor:
-    """Room for as many rows as another tensor has, with the zero rows of `narrow_rows` behind it."""
+    """Room for as many rows as `like` has, followed by the zero rows of `narrow_rows`."""
     room = like.new_empty(n_narrow_rows(len(like), dtype), like.shape[1], dtype=dtype)
     room[len(like) :] = 0
     return room
 
 
 def numpy_numbers(tensor: Tensor) -> Numbers:
-    """A tensor of the CPU in NumPy; of bfloat16, which it does not have, the bits."""
+    """A CPU tensor as a NumPy array; bfloat16, which NumPy lacks, as its bits."""
     narrow = tensor.dtype == torch.bfloat16
     return (tensor.view(torch.uint16) if narrow else tensor).numpy()
 
 
 def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """float32 values as a type has them."""
+    """float32 values rounded to a type."""
     return values.to(dtype).float()
 
 
 class NarrowLinear(nn.Module):
-    """A trained layer whose product is computed in another type; it is not trained further.
+    """A trained layer with its product in another type; it is not trained further.
 
     Args:
         layer: the trained one.
-        dtype: of the product; the bias is added in float32.
+        dtype: type of the product; the bias is added in float32.
     """
 
     def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
@@ -91,7 +93,7 @@ class NarrowLinear(nn.Module):
 
 
 def narrow_product(layer: nn.Module, rows: Tensor) -> Tensor:
-    """What a layer without a bias makes of rows that `narrow_rows` gave, in the type of its weight."""
+    """Apply a layer without bias to the result of `narrow_rows`, in the type of its weight."""
     result: Tensor = layer.narrow(rows) if isinstance(layer, NarrowLinear) else layer(rows)
     return result
 
@@ -103,5 +105,5 @@ def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> N
 
 
 def with_same_weights(network: Network) -> Network:
-    """A copy of a trained network whose layers can be replaced; the weights are shared, not copied."""
+    """A copy of a trained network with replaceable layers; the weights are shared, not copied."""
     return copy.deepcopy(network, {id(weight): weight for weight in network.parameters()})

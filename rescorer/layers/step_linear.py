@@ -1,7 +1,7 @@
-"""Linear layers used at every step of a recurrent network, made quick for training.
+"""Linear layers used at every step of a recurrent network, made fast for training.
 
-PyTorch's gradient of such a layer's weight is one product and one sum a step. Here the rows of all steps
-are kept, and the gradient is one product at the end; the products may be in a narrow type.
+PyTorch's gradient of such a layer's weight is one product and one sum a step. Here the rows of all steps are
+kept, and the gradient is one product at the end; products may use a narrow type.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ from rescorer.layers.products import narrow_rows
 
 @dataclass
 class _Steps:
-    """What the gradient of a weight is made of, one pair of tensors a step.
-
-    Attributes:
-        rows: what was multiplied with the weight, *Shape:* (n, in) each.
-        gradients: by the products, *Shape:* (n, out) each.
-    """
+    """Of each step: the rows, *Shape:* (n, in), and the gradients by their products, (n, out)."""
 
     rows: list[Tensor] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
@@ -43,7 +38,7 @@ class _Shared(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor | None) -> tuple[Tensor | None, None, None]:
-        """Products of all steps at once; autograd comes here when every step has been there."""
+        """Multiply all steps at once; autograd calls this after the last step."""
         steps: _Steps = ctx.steps
         if not steps.rows:
             return None, None, None
@@ -52,7 +47,7 @@ class _Shared(torch.autograd.Function):
 
 
 def _all_rows(parts: list[Tensor]) -> Tensor:
-    """The rows of all steps, with zero rows of `narrow_rows` behind them."""
+    """The rows of all steps, followed by the zero rows of `narrow_rows`."""
     rows = parts[0] if len(parts) == 1 else torch.cat(parts)
     return narrow_rows(rows, rows.dtype)
 
@@ -73,7 +68,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients by the rows and the bias; what the weight's needs is kept."""
+        """The gradients by the rows and the bias; the inputs of the weight's gradient are kept."""
         narrow, shared = ctx.saved_tensors
         gradients = narrow_rows(outputs[0], shared.dtype)
         ctx.steps.rows.append(narrow)
@@ -83,10 +78,10 @@ class _Product(torch.autograd.Function):
 
 
 class StepLinear(nn.Linear):
-    """A linear layer; within `shared_steps` its weight is made ready once for all steps.
+    """A linear layer; within `shared_steps` its weight is prepared once for all steps.
 
     Attributes:
-        shared_type: of the products, if steps share the weight.
+        shared_type: type of the products, if steps share the weight.
     """
 
     shared_type: torch.dtype | None = None
@@ -108,17 +103,17 @@ class StepLinear(nn.Linear):
         return shared, steps
 
     def use(self, shared_type: torch.dtype | None) -> None:
-        """Share the weight among the steps from now on, for products in a type; None for no more."""
+        """Share the weight among the steps from now on, with products of a type; None stops sharing."""
         self.shared_type, self._shared = shared_type, None
 
 
 @contextlib.contextmanager
 def shared_steps(network: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Compute with the `StepLinear` layers of a network in the way quick for training.
+    """Compute with the `StepLinear` layers of a network in the way that is fast for training.
 
     Args:
-        network: is trained.
-        dtype: of the products; sums are float32.
+        network: the network in training.
+        dtype: type of the products; sums are float32.
     """
     layers = [layer for layer in network.modules() if isinstance(layer, StepLinear)]
     try:

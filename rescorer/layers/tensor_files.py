@@ -19,11 +19,11 @@ def check_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path,
     Args:
         network: its own weights may be on the device "meta".
         tensors: weights by name.
-        path: where they were read, for the message of an error.
+        path: their file, for the error message.
         hint: what to do if they do not fit.
 
     Raises:
-        InputError: names, shapes or types are not those of the network, or a weight is not finite.
+        InputError: names, shapes or types differ from the network's, or a weight is not finite.
     """
     wanted = {name: _kind(tensor) for name, tensor in network.state_dict().items()}
     found = {name: _kind(tensor) for name, tensor in tensors.items()}

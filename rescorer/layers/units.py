@@ -1,8 +1,8 @@
 """Recurrent units: one step from a state and an input to the next state; initial weights.
 
-A step has two halves. What depends on the state alone is computed by `carry`, once for all the words
-that follow a prefix; what depends on the words alone by `inputs`, for many words at once. Initial weights are
-drawn in the order of a network's layers: another order is another training.
+A step has two halves: `carry` depends on the state alone and is computed once for all the words that follow a
+prefix; `inputs` depends on the words alone and is computed for many words at once. Initial weights are drawn
+in the order of a network's layers: another order is another training.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Unit(Protocol[State, Carried]):
         """The layer of `inputs`."""
 
     def reset_bias(self) -> None:
-        """Set the bias to what a training begins with."""
+        """Set the bias to its initial value."""
 
     def start(self, n_rows: int) -> State:
         """The states before the first word, all 0."""
@@ -53,20 +53,11 @@ class Unit(Protocol[State, Carried]):
         """The states with their products."""
 
     def step(self, carried: Carried, inputs: Tensor) -> State:
-        """The next states.
-
-        Args:
-            carried: n states with their products.
-            inputs: what `inputs` gave for n words.
-        """
+        """The next states, from n states with their products and the result of `inputs` for n words."""
 
 
 class GatedState(NamedTuple):
-    """State of a gated unit.
-
-    Attributes:
-        hidden: h, *Shape:* (n, d).
-    """
+    """State of a gated unit: h, *Shape:* (n, d)."""
 
     hidden: Tensor
 
@@ -86,8 +77,8 @@ class GatedCarried(NamedTuple):
 class GatedUnit(nn.Module):
     """h_t = z h_{t-1} + (1 - z) tanh(W x + U (r h_{t-1})), the reset gate before the product.
 
-    Cho et al. (2014), section 2.3, equations 5 to 8. torch.nn.GRU resets after the product (the first
-    arXiv version), so its weights cannot be used.
+    Cho et al. (2014), section 2.3, equations 5 to 8. torch.nn.GRU resets after the product (the first arXiv
+    version), so its weights cannot be used.
 
     Args:
         input_width: width of x.
@@ -126,12 +117,7 @@ class GatedUnit(nn.Module):
         return GatedCarried(state.hidden, self.recurrent_gates(state.hidden))
 
     def step(self, carried: GatedCarried, inputs: Tensor) -> GatedState:
-        """One step.
-
-        Args:
-            carried: of h_{t-1}.
-            inputs: pre-activations of reset gate, update gate and candidate, *Shape:* (n, 3 d).
-        """
+        """One step from h_{t-1}; `inputs` are of reset gate, update gate and candidate, *Shape:* (n, 3 d)."""
         d = self.hidden_width
         # The gradient of a split is one concatenation, that of slices is a tensor of zeros for each.
         gate_inputs, candidate_inputs = torch.split(inputs, [2 * d, d], dim=1)
@@ -142,19 +128,14 @@ class GatedUnit(nn.Module):
 
 
 class LstmState(NamedTuple):
-    """State of an LSTM.
-
-    Attributes:
-        hidden: h, *Shape:* (n, d).
-        cell: c, *Shape:* (n, d).
-    """
+    """State of an LSTM: h and c, *Shape:* (n, d) each."""
 
     hidden: Tensor
     cell: Tensor
 
 
 class LstmCarried(NamedTuple):
-    """State of an LSTM with its products; h is seen through them alone.
+    """State of an LSTM with its products; h is used through them only.
 
     Attributes:
         cell: c, *Shape:* (n, d).
@@ -168,8 +149,8 @@ class LstmCarried(NamedTuple):
 class LstmUnit(nn.Module):
     """c_t = f c_{t-1} + i tanh(W_g x + U_g h_{t-1}), h_t = o tanh(c_t), without peepholes.
 
-    Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000), as in Zaremba et al.
-    (2014), section 3, equations 1 to 6. The blocks have the order of torch.nn.LSTM: i, f, g, o.
+    Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000), as in Zaremba et al. (2014),
+    section 3, equations 1 to 6. The blocks have the order of torch.nn.LSTM: i, f, g, o.
 
     Args:
         input_width: width of x.
@@ -215,13 +196,7 @@ class LstmUnit(nn.Module):
         return LstmCarried(state.cell, self.recurrent(state.hidden))
 
     def step(self, carried: LstmCarried, inputs: Tensor) -> LstmState:
-        """One step.
-
-        Args:
-            carried: of h_{t-1} and c_{t-1}.
-            inputs: pre-activations of input gate, forget gate, candidate and output gate,
-                *Shape:* (n, 4 d).
-        """
+        """One step; `inputs` are of input gate, forget gate, candidate and output gate, *Shape:* (n, 4 d)."""
         enter, keep, candidate, leave = (inputs + carried.products).chunk(4, dim=1)
         kept = torch.sigmoid(keep) * carried.cell
         cell = torch.addcmul(kept, torch.sigmoid(enter), torch.tanh(candidate))
@@ -232,17 +207,12 @@ UNITS: dict[UnitName, type[GatedUnit] | type[LstmUnit]] = {"gated": GatedUnit, "
 
 
 def new_unit(name: UnitName, input_width: int, hidden_width: int) -> Unit[Any, Any]:
-    """The unit of a name, a module of PyTorch; its states are its own kind of tuple."""
+    """The unit with this name, a PyTorch module; each unit has its own state tuple."""
     return UNITS[name](input_width, hidden_width)
 
 
 def draw_weights(network: nn.Module, draw: Callable[[str, nn.Parameter], None]) -> None:
-    """Set biases to 0, draw square blocks of recurrent matrices orthogonal, and all others as told.
-
-    Args:
-        network: gets the weights.
-        draw: sets a parameter of a name.
-    """
+    """Set biases to 0, draw square blocks of recurrent matrices orthogonal, and call `draw` for the others."""
     for name, parameter in network.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
@@ -254,7 +224,7 @@ def draw_weights(network: nn.Module, draw: Callable[[str, nn.Parameter], None]) 
 
 
 def scale_by_fan_in(name: str, parameter: nn.Parameter) -> None:
-    """Draw a matrix as Glorot & Bengio (2010); of word vectors and outputs, and a vector, from N(0, 0.1^2)."""
+    """Draw a matrix as Glorot & Bengio (2010); word vectors, outputs and vectors from N(0, 0.1^2)."""
     if "embedding" in name or name.startswith("output") or parameter.dim() == 1:
         nn.init.normal_(parameter, std=WORD_DEVIATION)
     else:

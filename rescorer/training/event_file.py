@@ -1,4 +1,4 @@
-"""The event file of a training, which TensorBoard draws."""
+"""The event file of a training, for TensorBoard."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ FILE_VERSION = "brain.Event:2"
 
 
 class EventFile:
-    """Scalars by update, in a new file that takes the place of the directory's older ones.
+    """Scalars by update, in a new file that replaces the directory's older ones; close it at the end.
 
-    It begins with a session's start at step 0, so that an open TensorBoard that has read an older file
-    forgets its points (with its default loader; started with --load_fast=false it must be started again).
-    Close it at the end.
+    It begins with a session start at step 0, so that an open TensorBoard that has read an older file forgets
+    its points (with the default loader; if started with --load_fast=false, restart it).
 
     Args:
-        directory: is there already.
-        started: when the training started, seconds since 1970; pauses between interrupted runs left out.
+        directory: must exist.
+        started: when the training started, seconds since 1970, excluding pauses between interrupted runs.
 
     Raises:
         OSError: the file cannot be written.
@@ -42,11 +41,11 @@ class EventFile:
         self._write(Event(wall_time=started, step=0, session_log=start))
 
     def append(self, update: int, minutes: float, values: Mapping[str, float]) -> None:
-        """Write the values of an update; they are on the disk when this returns.
+        """Write the values of an update to the disk.
 
         Args:
             update: the step.
-            minutes: of training until then.
+            minutes: of training so far.
             values: by tag.
         """
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]

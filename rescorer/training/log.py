@@ -26,11 +26,11 @@ TAGS = {
 
 @dataclass(frozen=True)
 class LogRecord:
-    """How far the training is.
+    """The progress of a training.
 
     Attributes:
-        update: updates made.
-        epoch: passes over the data made, the last one in part.
+        update: number of updates.
+        epoch: number of passes over the data, the last one in part.
         minutes: of training.
         training_loss: of the last update's batch, nats per word with </s>; None before the first.
         held_out_loss: nats per word with </s>; None without held-out data.
@@ -49,25 +49,25 @@ class NoLog:
     """The log of a process that writes none."""
 
     def append(self, record: LogRecord) -> None:
-        """Forget a record."""
+        """Ignore a record."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class TrainingLog:
-    """training.jsonl of a directory and, where tensorboardX is installed, its event file; close it at the end.
+    """training.jsonl of a directory and, if tensorboardX is installed, its event file; close it at the end.
 
-    What was logged after the last update that counts is dropped, since it comes again; the event file is
-    written anew from the rest.
+    Records after the last valid update are dropped, since a resumed training repeats them; the event file is
+    rewritten from the rest.
 
     Args:
         directory: of the model.
-        last_update: the last one that counts; -1 begins a new log.
+        last_update: the last valid one; -1 begins a new log.
         minutes: of training so far.
 
     Raises:
-        InputError: the log of an earlier run is something else.
+        InputError: the log of an earlier run is malformed.
         OSError: a file cannot be written.
     """
 
@@ -80,7 +80,7 @@ class TrainingLog:
             self._append_event(record)
 
     def _records(self) -> list[LogRecord]:
-        """Those of an earlier run; a truncated last line is none."""
+        """The records of an earlier run, except for a truncated last line."""
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")[:-1]
@@ -90,7 +90,7 @@ class TrainingLog:
         """Write a record to both files.
 
         Raises:
-            OSError: the disk is full, say; it names the file.
+            OSError: the disk is full, for example; it names the file.
         """
         with named_errors(self.path), self.path.open("ab") as log:
             log.write(_line(record) + b"\n")

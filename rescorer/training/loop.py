@@ -1,4 +1,4 @@
-"""The training loop of every network: updates, held-out loss, schedule, checkpoints."""
+"""The training loop shared by all networks: updates, held-out loss, schedule, checkpoints."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ LIMITS = (
 
 @dataclass
 class TrainingReport:
-    """What came out of a training.
+    """The result of a training.
 
     Attributes:
         held_out_loss: best, nats per word with </s>; None without held-out data.
-        n_updates: updates made.
+        n_updates: number of updates.
         n_epochs: passes over the data, the last one in part.
-        minutes: time spent, that of interrupted runs included.
+        minutes: time spent, including interrupted runs.
         ended: why it ended.
-        log_z_mean: mean of log Z over the held-out words, natural log; None where it was not measured.
+        log_z_mean: mean of log Z over the held-out words, natural log; None if not measured.
         log_z_sd: its standard deviation.
     """
 
@@ -64,7 +64,7 @@ class TrainingReport:
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far a training is, as its state says besides weights."""
+    """The progress of a training, as saved in its state."""
 
     settings: Any
     report: TrainingReport
@@ -83,7 +83,7 @@ class Trainer(Generic[TaskBatch]):
         task: data and loss.
         config: recipe and limits.
         directory: gets the training state and the log.
-        settings: what else must be the same when training continues.
+        settings: other settings that must be the same when training continues.
         peers: the processes that train together.
         unit: of the loss, for the progress line.
     """
@@ -117,10 +117,10 @@ class Trainer(Generic[TaskBatch]):
         """Train until a limit is reached; with resume, from where an earlier run was saved.
 
         Raises:
-            ConfigError: the saved state was made with other settings, nothing ends the training, or a
-                batch has fewer items than parts.
+            ConfigError: the saved state was made with other settings, nothing ends the training, or a batch
+                has fewer items than parts.
             InputError: the saved state is damaged.
-            UserError: a loss is not a number any more.
+            UserError: a loss is no longer a number.
         """
         if not self.config.has_planned_end and self.task.n_held_out == 0:
             raise ConfigError(
@@ -250,7 +250,7 @@ class Trainer(Generic[TaskBatch]):
         self._clock = now
 
     def _now(self) -> float:
-        """Seconds, the same in all processes: what time decides is decided alike."""
+        """Seconds, the same in all processes, so that they agree on what depends on time."""
         return self.peers.first(time.monotonic())
 
     def _evaluation_is_due(self) -> bool:
@@ -315,7 +315,7 @@ class Trainer(Generic[TaskBatch]):
         self._saved = time.monotonic()
 
     def _resume(self) -> bool:
-        """Take over the saved state; False if there is none."""
+        """Restore the saved state; False if there is none."""
         saved = load_training_state(
             self.directory, ("current", "best"), self.network, self.optimizer
         )
@@ -338,7 +338,7 @@ class Trainer(Generic[TaskBatch]):
 
 
 def _without_limits(config: LoopConfig) -> dict[str, Any]:
-    """What may not change when training continues; more minutes or passes may be given."""
+    """The settings that may not change when training continues; minutes or passes may be raised."""
     settings = asdict(config)
     return {name: value for name, value in settings.items() if name not in LIMITS}
 

@@ -79,11 +79,7 @@ class LoopConfig:
         return bool(self.n_epochs or self.max_minutes)
 
     def end_in_words(self, n_held_out: int) -> str:
-        """What ends a training, whichever comes first.
-
-        Args:
-            n_held_out: number of held-out items; without any, no loss ends it.
-        """
+        """Say what ends a training, whichever comes first; without held-out items no loss ends it."""
         unit = "minute" if self.max_minutes == 1 else "minutes"
         ends = [f"after {self.max_minutes:g} {unit}"] if self.max_minutes else []
         ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
@@ -98,10 +94,10 @@ class Recipe:
     """How weights are changed.
 
     Attributes:
-        optimizer: of some parameters.
-        rate: of the next update, from the settings, the number of updates made, and the share of the
-            training done (0 where its end is not planned).
-        scale: what the summed loss of an update is multiplied with, from its number of words.
+        optimizer: makes the optimiser of some parameters.
+        rate: of the next update, from the settings, the number of updates made, and the share of the training
+            done (0 if its end is not planned).
+        scale: factor of the summed loss of an update, from its number of words.
         is_exact: whether the output layer's products are float32 whatever the settings say.
     """
 

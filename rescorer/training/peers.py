@@ -1,4 +1,4 @@
-"""The processes of one training: each computes a part of a batch, and all make the same update."""
+"""The processes of one training; each computes a part of a batch, and all make the same update."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Peers:
 
     Args:
         rank: of this process, from 0.
-        size: how many there are.
-        device: where tensors must be to be sent.
+        size: number of processes.
+        device: the device from which tensors can be sent.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, device: torch.device | str = "cpu") -> None:
@@ -34,7 +34,7 @@ class Peers:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes and reports."""
+        """Whether this process writes and reports."""
         return self.rank == 0
 
     def sum(self, value: float) -> float:
@@ -54,10 +54,10 @@ class Peers:
         return float(told)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace the gradients by their sums over the processes; where one has none it is 0.
+        """Replace the gradients by their sums over the processes; a missing one counts as 0.
 
-        What has none in any process has none afterwards: an optimiser leaves such a parameter alone, but
-        moves one whose gradient is 0.
+        A gradient missing in all processes stays missing: an optimiser ignores such a parameter, but moves
+        one whose gradient is 0.
         """
         if self.size == 1:
             return
@@ -71,7 +71,7 @@ class Peers:
             parameter.grad = total.view_as(parameter) if found else None
 
     def share(self, tensors: Iterable[Tensor]) -> None:
-        """Give all processes the tensors of the first one."""
+        """Send the tensors of the first process to all."""
         if self.size > 1:
             for tensor in tensors:
                 torch.distributed.broadcast(tensor, 0)
@@ -91,11 +91,11 @@ class Peers:
             )
 
     def together(self, make: Callable[[], Value], first_alone: bool) -> Value:
-        """What each process makes; where one fails all do.
+        """Call `make` in each process; if it fails in one, it fails in all.
 
         Args:
             make: may raise a UserError or an OSError.
-            first_alone: whether the first process makes it before the others begin.
+            first_alone: whether the first process calls it before the others begin.
 
         Raises:
             UserError: one of them failed.
@@ -124,7 +124,7 @@ class Peers:
 
     @contextlib.contextmanager
     def only_first_reports_errors(self) -> Iterator[None]:
-        """Let the first process print the errors common to all, and end the others without a word."""
+        """Let the first process print the errors common to all, and end the others silently."""
         try:
             yield
         except UserError:
@@ -133,7 +133,7 @@ class Peers:
             _end_quietly()
 
     def _all(self, value: Any) -> list[Any]:
-        """The values of all processes, which JSON can write: what comes by a socket must not be a pickle."""
+        """The values of all processes, sent as JSON: data from a socket must not be a pickle."""
         if self.size == 1:
             return [value]
         own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
@@ -153,9 +153,9 @@ ALONE = Peers()
 
 @contextlib.contextmanager
 def peers_on(device: torch.device) -> Iterator[tuple[Peers, torch.device]]:
-    """The processes that `torchrun` has started, and the device of this one; alone without it.
+    """The processes started by `torchrun`, and the device of this one; without it, a single process.
 
-    They talk by gloo on the CPU and by NCCL on GPUs, of which each process has one.
+    They communicate by gloo on the CPU and by NCCL on GPUs, one GPU a process.
 
     Raises:
         ConfigError: there are fewer GPUs than processes on this machine.
@@ -188,5 +188,5 @@ def _own_gpu(local_rank: int) -> torch.device:
 
 
 def _end_quietly() -> NoReturn:
-    """End this process; another one says why."""
+    """End this process; another one reports the reason."""
     sys.exit(FAILED)

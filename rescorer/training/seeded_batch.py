@@ -1,4 +1,4 @@
-"""What a seed decides in each training: held-out items, batches with their draws, and dropout.
+"""The seeded choices of a training: held-out items, batches with their draws, and dropout.
 
 A resumed training draws the same.
 """
@@ -18,7 +18,7 @@ NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    """A digest of all training data: it guards the resumption of a training."""
+    """A digest of all training data, which guards the resumption of a training."""
     hashed = blake2b(digest_size=16)
     for number, part in enumerate(parts):
         hashed.update(b"\n" + part if number else part)
@@ -34,11 +34,10 @@ def held_out_mask(n_items: int, n_held_out: int, seed: int) -> NDArray[np.bool_]
 
 
 def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> NDArray[np.bool_]:
-    """Which items are held out, whole groups at random: n_held_out items or a few more, at most a tenth of all.
+    """Which items are held out, in whole random groups: n_held_out or a few more, at most a tenth of all.
 
     Args:
-        groups: the group of each item; a negative number for an item in no group, never held out,
-            *Shape:* (n_items,).
+        groups: the group of each item; negative for an item in no group, never held out, *Shape:* (n_items,).
         n_held_out: number of items.
         seed: of the choice.
 
@@ -61,11 +60,11 @@ class SeededBatch(NamedTuple):
 
     Attributes:
         rows: their numbers, *Shape:* (n,).
-        seed: of its random draws; of the batch alone, so that a training resumed in the middle of an
-            epoch draws the same.
-        part: the number of this part, where the batch is one of several parts of an update.
-        others: what the other parts have, *Shape:* (m,).
-        pool: of the data, where these are in memory pool by pool.
+        seed: of its random draws; it depends on the batch alone, so that a training resumed within an epoch
+            draws the same.
+        part: the number of this part, if the batch is one of several parts of an update.
+        others: the items of the other parts, *Shape:* (m,).
+        pool: of the data, if these are in memory pool by pool.
     """
 
     rows: NDArray[np.int64]
@@ -92,30 +91,24 @@ class SeededBatch(NamedTuple):
 def in_random_order(
     batches: Sequence[NDArray[np.int64]], seed: tuple[int, ...], rng: np.random.Generator
 ) -> list[SeededBatch]:
-    """The batches of an epoch in random order, each with a seed of its own.
-
-    Args:
-        batches: rows of each.
-        seed: of the epoch; the number of the update is appended.
-        rng: says in which order.
-    """
+    """The batches of an epoch in random order, each seeded by the epoch's seed and the update's number."""
     places = rng.permutation(len(batches))
     return [SeededBatch(batches[place], (*seed, number)) for number, place in enumerate(places)]
 
 
 def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
-    """Rows in their order in at most n_parts parts of about the same size, none empty."""
+    """Rows, in order, in at most n_parts parts of about the same size, none empty."""
     return np.array_split(rows, max(1, min(n_parts, len(rows))))
 
 
 def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator, part: int = 0) -> Tensor:
-    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
+    """Set a random share of the units to zero and scale up the others to keep the mean.
 
     Args:
         hidden: *Shape:* (n, width).
-        share: 0 changes nothing; less than 1.
-        rng: says which units.
-        part: parts of one update, with the same rng, leave out other units.
+        share: less than 1; 0 changes nothing.
+        rng: chooses the units.
+        part: with the same rng, the parts of an update leave out different units.
 
     Returns:
         *Shape:* (n, width).

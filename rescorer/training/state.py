@@ -1,4 +1,4 @@
-"""The state of a training on disk: weights, optimiser and progress, from which it continues."""
+"""The state of a training on disk: weights, optimiser and progress, to continue from."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def save_training_state(
     optimizer: torch.optim.Optimizer,
     progress: Mapping[str, Any],
 ) -> None:
-    """Write all that training needs to continue.
+    """Write everything needed to continue a training.
 
     Args:
         directory: of the model.
         weights: sets of weights by name.
-        optimizer: its state goes along.
-        progress: anything that JSON can hold.
+        optimizer: its state is saved too.
+        progress: any JSON value.
     """
     tensors = {
         f"{kind}/{name}": tensor for kind, part in weights.items() for name, tensor in part.items()
@@ -49,17 +49,14 @@ def save_training_state(
 
 
 def load_training_state(
-    directory: Path,
-    kinds: Sequence[str],
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    directory: Path, kinds: Sequence[str], network: nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
-    """Read what `save_training_state` wrote; the optimizer is filled.
+    """Read the result of `save_training_state`, and restore the optimizer.
 
     Args:
         directory: of the model.
         kinds: names of the sets of weights.
-        network: to which the weights must fit.
+        network: checks the weights.
         optimizer: gets its state back.
 
     Returns:

@@ -28,10 +28,7 @@ SENTENCES_AT_ONCE = 10_000  # are encoded together: some 20 MB
 
 
 class SpilledLines:
-    """Lines in an anonymous temporary file, deleted with the object; can be read repeatedly.
-
-    The file is in the directory of temporary files (TMPDIR).
-    """
+    """Lines in an anonymous file in TMPDIR, deleted with the object; can be read repeatedly."""
 
     def __init__(self) -> None:
         self._file, path = tempfile.mkstemp()
@@ -45,7 +42,7 @@ class SpilledLines:
         return self._length
 
     def append(self, line: bytes) -> None:
-        r"""Put a line without "\n" behind the present ones.
+        r"""Append a line without "\n".
 
         Raises:
             OSError: the disk is full.
@@ -82,7 +79,7 @@ class ParallelText:
     Attributes:
         sources: one a pair.
         targets: one a pair.
-        links: in Pharaoh format, one a pair; None where none are wanted.
+        links: in Pharaoh format, one a pair; None if not read.
     """
 
     sources: SpilledLines
@@ -90,14 +87,14 @@ class ParallelText:
     links: SpilledLines | None
 
     def content(self) -> Iterator[bytes]:
-        """All of it as bytes."""
+        """The whole content as bytes."""
         yield from self.sources
         yield from self.targets
         yield from self.links or ()
 
 
 def read_text(path: StrPath) -> SpilledLines:
-    """The sentences of a text, empty lines left out.
+    """The sentences of a text, without empty lines.
 
     Raises:
         InputError: there is none.
@@ -113,10 +110,10 @@ def read_text(path: StrPath) -> SpilledLines:
 
 
 def read_parallel_text(data: Data) -> ParallelText:
-    """The sentence pairs of two texts, with their links if a file of these is named.
+    """The sentence pairs of two texts, with their links if a file of links is given.
 
     Raises:
-        InputError: the files have not as many lines, or no pair is left.
+        InputError: the files differ in their number of lines, or no pair is left.
         OSError: the disk is full.
     """
     paths = [path for path in (data.source, data.path, data.links) if path is not None]
@@ -131,12 +128,12 @@ def read_parallel_text(data: Data) -> ParallelText:
 
 
 def turned_lines(sentences: Iterable[bytes]) -> Iterator[bytes]:
-    """The words of each sentence from the last one to the first."""
+    """The words of each sentence in reverse order."""
     return map(turned_words, sentences)
 
 
 def columns_of(rows: Iterable[tuple[bytes, ...]]) -> Iterator[list[list[bytes]]]:
-    """The columns of some rows at a time."""
+    """The columns of blocks of rows."""
     for block in blocks_of(rows, SENTENCES_AT_ONCE):
         yield [list(column) for column in zip(*block, strict=True)]
 
@@ -145,8 +142,6 @@ def mapped_text(
     vocabulary: Vocabulary, sentences: Iterable[bytes]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """As `Vocabulary.encode_text`, in anonymous files, deleted with the arrays.
-
-    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
 
     Raises:
         OSError: the disk is full.

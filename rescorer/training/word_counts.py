@@ -1,4 +1,4 @@
-"""Words counted in arrays, since millions of words need no Python object each, and shortlists chosen from them.
+"""Words counted in arrays, since millions of words need no Python object each, and shortlists of them.
 
 A network knows a fixed number of words, or as many as make up a share of the running words.
 """
@@ -26,7 +26,7 @@ class WordList:
 
     Attributes:
         text: the words, each followed by "\\n".
-        ends: where each ends, before its "\\n", *Shape:* (n_words,).
+        ends: end of each, before its "\\n", *Shape:* (n_words,).
     """
 
     text: bytes
@@ -65,7 +65,7 @@ class WordCounts:
 
     Attributes:
         words: all words.
-        counts: of each, 0 for what is not counted, *Shape:* (n_words,).
+        counts: of each word, 0 for uncounted ones, *Shape:* (n_words,).
     """
 
     words: WordList
@@ -79,7 +79,7 @@ class WordCounts:
 
     @classmethod
     def among(cls, words: WordList, counts: NDArray[np.int64]) -> WordCounts:
-        """Counts of all words, but those spelt like </s> or <unk> count nothing."""
+        """Counts of all words; words spelt like </s> or <unk> count as 0."""
         counts = counts.copy()
         for special in SPECIALS:
             counts[words.number_of(special)] = 0
@@ -106,11 +106,11 @@ class WordCounts:
 
 @dataclass(frozen=True)
 class ChosenShortlists:
-    """Shortlists of both sides and how much of the words they were chosen from they hold.
+    """Shortlists of both sides and the share of the text they cover.
 
     Attributes:
         shortlists: the most frequent words of each side.
-        covered: the share of the running words of each side in them, 0 to 1.
+        covered: their share of the running words of each side, 0 to 1.
     """
 
     shortlists: Shortlists
@@ -137,9 +137,9 @@ def choose_shortlists(
     """The most frequent words of both sides.
 
     Args:
-        counts: how often each word of the source and of the target side occurs in its text.
+        counts: frequencies of the words of the source and of the target side.
         n_words: words of each side, if coverage is 0.
-        coverage: else the fewest words that make up this share of each side's running words.
+        coverage: otherwise, the fewest words that make up this share of each side's running words.
     """
     source, target = (
         Vocabulary(of_side.most_frequent(_n_covering(of_side, coverage) if coverage else n_words))
@@ -150,7 +150,7 @@ def choose_shortlists(
 
 
 def _n_covering(counts: WordCounts, share: float) -> int:
-    """How many of the most frequent words make up the share of all; one at least."""
+    """The number of most frequent words that make up a share of all; at least one."""
     sums = np.cumsum(counts.falling())
     wanted = share * sums[-1] if len(sums) else 0.0
     return int(min(np.searchsorted(sums, wanted) + 1, max(1, len(sums))))

@@ -1,4 +1,4 @@
-"""Where a network with attention looks while it reads given targets: one matrix a sentence pair.
+"""Attention matrices of a network for given targets: one matrix a sentence pair.
 
 Row i is of the step that predicts word i of the target, as when the pair is scored.
 
@@ -59,14 +59,14 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
         self._target = target
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
-        """Yield the weights of each pair, whatever its neighbours are.
+        """Yield the weights of each pair, independent of its neighbours.
 
         Args:
             pairs: words separated by blanks; those outside a shortlist are <unk>.
 
         Returns:
-            Rows: the words of the target and </s>; columns: the words of the source and </s>. A row sums
-            to 1, *Shape:* (I + 1, J + 1).
+            Rows: the words of the target and </s>; columns: the words of the source and </s>. A row sums to
+                1, *Shape:* (I + 1, J + 1).
         """
         for first in range(0, len(pairs), PAIRS_AT_ONCE):
             part = slice(first, first + PAIRS_AT_ONCE)
@@ -101,14 +101,7 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
         source: Source,
         rows: NDArray[np.int64],
     ) -> tuple[Tensor, State]:
-        """The weights of a step of some pairs, and their next states.
-
-        Args:
-            state: of these pairs, and perhaps of ended ones behind them.
-            before: the word before, NO_WORD at the first step.
-            source: all sources.
-            rows: the source of each pair.
-        """
+        """The weights of a step of some pairs, and their next states; `state` may have more rows."""
         network = self.network
         on_device = to_device(rows, network.output.weight)
         state = take(state, torch.arange(len(rows), device=on_device.device))

@@ -96,7 +96,7 @@ class ContrastBatch(NamedTuple):
 
 
 class ContrastValues(NamedTuple):
-    """What a model gives the phrases of a batch.
+    """The values of a model for the phrases of a batch.
 
     Attributes:
         table: v of each source with each target, *Shape:* (S, T).

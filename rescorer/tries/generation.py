@@ -1,7 +1,7 @@
-"""Targets that a recurrent network prefers or draws: beam search and sampling, the same for every network.
+"""Targets preferred or drawn by a recurrent network: beam search and sampling, the same for every network.
 
-The score of a target is the one that `tries.scoring` gives it: each step asks the network what scoring asks it.
-Sources do not see each other, so neighbours and batches change nothing.
+The score of a target is that of `tries.scoring`: each step uses the network as scoring does. Sources do not
+see each other, so neighbours and batches change nothing.
 
 Notation: n sources; k hypotheses (live ones of all sources); V words.
 """
@@ -47,8 +47,8 @@ class Attentive(Protocol):
         """The weights of the step that `step` makes of the same arguments.
 
         Returns:
-            How much each place of the source counts, its words first and then </s>; weights behind
-            the </s> of a shorter source are ignored, *Shape:* (k, max_len + 1).
+            The weight of each place of the source, its words first and then </s>; weights after the </s> of a
+                shorter source are ignored, *Shape:* (k, max_len + 1).
         """
 
 
@@ -139,7 +139,7 @@ def _forbid(
     longest: NDArray[np.int64],
     config: GenerationConfig,
 ) -> None:
-    """-inf for every word but the given one, but </s> at the end, and for <unk> where it is not wanted."""
+    """-inf for all but the given word, for all but </s> at the end, and for <unk> if it is not wanted."""
     length = live.length
     if not config.unknown_words:
         free = np.array([length >= len(given[source]) for source in live.sources])
@@ -154,13 +154,7 @@ def _forbid(
 
 
 class _Read(Generic[Source, State, Carried, Inputs]):
-    """Sources a network has read.
-
-    Args:
-        network: reads them.
-        shortlist: of their words; None for a network without a source.
-        sources: words separated by blanks.
-    """
+    """Sources read by a network; `shortlist` is None for a network without a source."""
 
     def __init__(
         self,
@@ -192,11 +186,8 @@ class _Read(Generic[Source, State, Carried, Inputs]):
         return take(state, to_device(self._rows[sources], self.network.output.weight))
 
     def advance(self, live: Live, state: State) -> tuple[Tensor, State, NDArray[np.int64]]:
-        """One step of each hypothesis.
-
-        Returns:
-            Natural log p of all words, *Shape:* (k, V), the next states, and the most attended words,
-            *Shape:* (k,).
+        """One step of each hypothesis: natural log p of all words, *Shape:* (k, V), the next states, and the
+        most attended words, (k,).
         """
         network, source = self.network, self._source
         rows = to_device(self._rows[live.sources], network.output.weight)

@@ -1,4 +1,4 @@
-"""Target hypotheses that grow word by word, and which of them go on: the best ones, or drawn ones.
+"""Target hypotheses that grow word by word, and the choice of the best or of drawn ones.
 
 Notation: n sources; k live hypotheses of all sources; V words.
 """
@@ -52,7 +52,7 @@ class Live(NamedTuple):
     def extended(
         self, words: NDArray[np.int64], log_probs: NDArray[np.float64], places: NDArray[np.int64]
     ) -> Live:
-        """Each with one word more and the log-probability it has then."""
+        """Append a word to each and set its new log-probability."""
         return self._replace(
             log_probs=log_probs,
             words=np.column_stack([self.words, words]),
@@ -72,10 +72,10 @@ class Ended(NamedTuple):
     """A hypothesis with </s>.
 
     Attributes:
-        score: what hypotheses of a source are compared by.
-        log_prob: natural log, </s> included.
+        score: ranks the hypotheses of a source.
+        log_prob: natural log, including </s>.
         words: ids, without </s>.
-        places: as of `Live`.
+        places: see `Live`.
     """
 
     score: float
@@ -85,11 +85,11 @@ class Ended(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The hypotheses that go on.
+    """The hypotheses that continue.
 
     Attributes:
-        live: with one word more.
-        parents: which of the hypotheses before each comes from, *Shape:* (k,).
+        live: with one more word.
+        parents: the previous hypothesis of each, *Shape:* (k,).
     """
 
     live: Live
@@ -97,7 +97,7 @@ class Chosen(NamedTuple):
 
 
 class Choice(Protocol):
-    """Says how hypotheses go on, and keeps the ended ones."""
+    """Decides how hypotheses continue, and keeps the ended ones."""
 
     def go_on(self, live: Live, log_probs: Tensor, places: NDArray[np.int64]) -> Chosen:
         """Those with one word more.
@@ -157,7 +157,7 @@ class Beam:
         return order[_ranks(sources[order]) < self.width]
 
     def _end(self, live: Live, end_log_probs: NDArray[np.float64]) -> None:
-        """Put </s> behind each hypothesis, and keep those among the n best."""
+        """Append </s> to each hypothesis, and keep those among the n best."""
         log_probs = live.log_probs + end_log_probs
         scores = log_probs / (live.length + 1.0) ** self.length_penalty
         better = (scores > -np.inf) & (scores > self._thresholds[live.sources])
@@ -183,10 +183,10 @@ def _ranks(sources: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Draws:
-    """Words drawn as the network says, each source with random numbers of its own.
+    """Words drawn from the network's distribution; each source has its own random numbers.
 
     Args:
-        sources: what the random numbers of each depend on, besides the seed.
+        sources: seed the random numbers of each source, together with the seed.
         n: draws of each.
         longest: most words of a draw.
         temperature: divides the logarithms before drawing; greater than 0.

@@ -1,7 +1,6 @@
-"""Training on the pairs of a phrase table, of which one pool is in memory at a time.
+"""Training on the pairs of a phrase table, with one pool in memory at a time.
 
-A batch holds sources with all or some of their targets, which share work, or pairs drawn at random (the
-paper's way).
+A batch holds sources with all or some of their targets, which share work, or random pairs (the paper's way).
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def _chosen_shortlists(
 
 
 class Pools(Protocol):
-    """Phrase pairs of which a pool at a time is in memory; `PairPools` are."""
+    """Phrase pairs with one pool in memory at a time, such as `PairPools`."""
 
     sizes: list[int]
 
@@ -175,7 +174,7 @@ class PhrasePairs:
         return self._loaded[1]
 
     def train_rows(self, pool: int) -> NDArray[np.int64]:
-        """The pairs of a pool that are learned from."""
+        """The pairs of a pool to learn from."""
         return np.flatnonzero(~self._held_out_mask(pool))
 
     def _held_out_mask(self, pool: int) -> NDArray[np.bool_]:
@@ -224,12 +223,7 @@ class PhrasePairs:
 
 
 class PoolBatches:
-    """The batches of an epoch; those of a pool are drawn when the first of them is needed.
-
-    Args:
-        source: has the pools.
-        epoch: its number.
-    """
+    """The batches of an epoch of `source`; those of a pool are drawn when the first of them is needed."""
 
     def __init__(self, source: PhrasePairs, epoch: int) -> None:
         self._source, self._epoch = source, epoch
@@ -259,13 +253,7 @@ class PoolBatches:
 def _order_of_parts(
     groups: NDArray[np.int64], together: int | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """An order of pairs in which parts of sources are adjacent, the parts in random order.
-
-    Args:
-        groups: the source of each pair, *Shape:* (n,).
-        together: pairs of a part at most; None for whole sources.
-        rng: says in which order.
-    """
+    """A random order of parts of sources, at most `together` pairs each (None: whole sources)."""
     by_source = np.argsort(groups, kind="stable")
     sources = groups[by_source]
     places = np.arange(len(sources)) - np.searchsorted(sources, sources)

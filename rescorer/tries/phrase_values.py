@@ -1,9 +1,9 @@
-"""Natural log p(target | source) of phrase pairs, through which gradients flow into a recurrent network.
+"""Natural log p(target | source) of phrase pairs, with gradients into a recurrent network.
 
-Each distinct prefix is computed once, as in `tries.loss`. A training on whole translations weighs pairs by
-what their translations are worth, so the values come first, without a graph. When the weights are known, the
-gradient is that of the weighted loss. Pairs that weigh next to nothing, such as those of unlikely hypotheses,
-are left out.
+Each distinct prefix is computed once, as in `tries.task`. A training on whole translations weighs pairs by
+the value of their translations, so the values come first, without a graph. Once the weights are known, the
+gradient is that of the weighted loss. Pairs of negligible weight, such as those of unlikely hypotheses, are
+left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
 
 
 def log_probs_of(network: Any, product_type: torch.dtype) -> Callable[[EncodedPairs], Tensor]:
-    """What gives natural log p(target | source) of pairs, </s> included, *Shape:* (n,).
+    """A function giving natural log p(target | source) of pairs, </s> included, *Shape:* (n,).
 
     Args:
         network: predicts; a module that is a `Recurrent`.
@@ -77,7 +77,7 @@ def log_probs_of(network: Any, product_type: torch.dtype) -> Callable[[EncodedPa
 
 
 class _LogProbs(torch.autograd.Function):
-    """Values of pairs; their gradient by the parameters is computed when it is known how pairs are weighed."""
+    """Values of pairs; their gradient by the parameters is computed once the weights of pairs are known."""
 
     @staticmethod
     def forward(
@@ -88,16 +88,7 @@ class _LogProbs(torch.autograd.Function):
         product_type: torch.dtype,
         *parameters: Tensor,
     ) -> Tensor:
-        """The values, *Shape:* (n,).
-
-        Args:
-            ctx: keeps what the gradient needs.
-            network: learns.
-            reader: the same network, made ready for computing without gradients.
-            data: the pairs.
-            product_type: of the products.
-            parameters: of the network.
-        """
+        """The values, *Shape:* (n,); `reader` is the network, prepared for computing without gradients."""
         with _steps_in(reader, product_type):
             tree, factors = prefix_factors(reader, data, np.arange(len(data)))
         pairs, prefixes, words = _steps(tree, data.targets)
@@ -128,12 +119,7 @@ def _steps_in(network: nn.Module, product_type: torch.dtype) -> AbstractContextM
 
 
 def _chosen(sizes: NDArray[np.float64], product_type: torch.dtype) -> NDArray[np.bool_]:
-    """Which pairs are learned from: all but the least ones that together weigh next to nothing.
-
-    Args:
-        sizes: of the pairs' weights, *Shape:* (n,).
-        product_type: of the products.
-    """
+    """Which pairs to learn from: all but the least ones with a negligible total weight, *Shape:* (n,)."""
     order = np.argsort(sizes, kind="stable")
     share = NARROW_SHARE if product_type == torch.bfloat16 else LEAST_SHARE
     is_chosen = np.empty(len(sizes), np.bool_)
@@ -151,7 +137,7 @@ def _steps(tree: PrefixTree, targets: NDArray[np.int32]) -> tuple[NDArray[np.int
 
 
 def _log_z(layer: ExactOutputLayer, factors: Tensor) -> Tensor:
-    """Log of the softmax's denominator behind each prefix, *Shape:* (n_nodes,)."""
+    """Log of the softmax's denominator after each prefix, *Shape:* (n_nodes,)."""
     if factors.dtype == torch.float32:
         return layer.log_z(factors)
     parts = torch.split(factors, PREFIXES_AT_ONCE)

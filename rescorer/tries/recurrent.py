@@ -1,8 +1,8 @@
-"""What a recurrent network must offer to be trained and scored over tries.
+"""The interface of a recurrent network that is trained and scored over tries.
 
-A node of a target trie is a target prefix of a source. Its state comes from its parent's state, its last
-word and its source. States, sources and inputs are named tuples of tensors with one row an item, so an
-LSTM has two fields where a gated unit has one, and an attention keeps its annotations in the source.
+A node of a target trie is a target prefix of a source. Its state comes from its parent's state, its last word
+and its source. States, sources and inputs are named tuples of tensors with one row an item, so an LSTM has
+two fields where a gated unit has one, and an attention keeps its annotations in the source.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
         """The output layer, from `factors` to the logits of all words."""
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Source:
-        """What the steps need of each source.
+        """Read the sources for the steps.
 
         Args:
-            ids: word ids, </s> behind the last word of each, *Shape:* (n, max_len + 1).
+            ids: word ids, </s> after the last word of each, *Shape:* (n, max_len + 1).
             lens: words without </s>, *Shape:* (n,).
         """
 
@@ -52,7 +52,7 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
         """The state before the first step of each source."""
 
     def inputs(self, words: Tensor, source: Source, rows: Tensor) -> Inputs:
-        """What steps take from their previous words and their sources.
+        """The inputs of steps from their previous words and their sources.
 
         Args:
             words: ids, NO_WORD at the first step, *Shape:* (n,).
@@ -67,7 +67,7 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
         """The next states."""
 
     def factors(self, state: State, inputs: Inputs, source: Source) -> Tensor:
-        """What is multiplied with the output weight, *Shape:* (n, w)."""
+        """The input of the output layer, *Shape:* (n, w)."""
 
 
 @runtime_checkable
@@ -140,12 +140,7 @@ def carried_once(
 
 
 def carried_by(carried: Carried, which: Tensor) -> Carried:
-    """What `carried_once` gave, one row a child.
-
-    Args:
-        carried: of the parents.
-        which: of them each child has, *Shape:* (n_children,).
-    """
+    """The result of `carried_once`, one row a child; `which` is the parent of each, *Shape:* (n_children,)."""
     # Each parent has a child, so as many children as parents are in the parents' order.
     return carried if len(which) == len(carried[0]) else take(carried, which)
 
@@ -195,15 +190,7 @@ def _by_levels(
     parents: Sequence[NDArray[np.int64]],
     inputs: Sequence[Any],
 ) -> State:
-    """The states of all nodes, level by level.
-
-    Args:
-        carry: gives the products of some states.
-        step: gives the states of a level from what `carried_once` gave and the level's inputs.
-        start: the states before the first level.
-        parents: of the nodes of each level.
-        inputs: of each level.
-    """
+    """The states of all nodes, level by level; `step` takes `carried_once` and a level's inputs."""
     state, states = start, []
     for of_level, part in zip(parents, inputs, strict=True):
         carried, which = carried_once(carry, state, of_level)
@@ -215,7 +202,7 @@ def _by_levels(
 def _carried_parts(
     carried: Carried, which: Tensor, inputs: Tensor
 ) -> Iterator[tuple[Carried, Tensor]]:
-    """Pieces of what `carried_once` gave, one row a child, and of the children's inputs."""
+    """Pieces of the result of `carried_once`, one row a child, and of the children's inputs."""
     if len(which) == len(carried[0]):
         for *part, part_inputs in pieces(*carried, inputs):
             yield _like(carried, part), part_inputs
@@ -225,7 +212,7 @@ def _carried_parts(
 
 
 def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) -> State:
-    """The state behind the last word of each row of a tree with one root.
+    """The state after the last word of each row of a tree with one root.
 
     Args:
         unit: makes the steps.

@@ -1,8 +1,8 @@
 """Log-probabilities of a block of pairs by walking tries, each level one batch.
 
-A block repeats itself: a source is read once, a step is made once for each distinct (source, target
-prefix), and a node has one softmax denominator, which all its children and </s> share. What a pair gets
-is the sum along its path, whatever else is in the block.
+A block repeats itself: a source is read once, a step is made once for each distinct (source, target prefix),
+and a node has one softmax denominator, shared by all its children and </s>. The value of a pair is the sum
+along its path, independent of the rest of the block.
 
 Notation: w width of the output layer's input; S distinct sources; n rows of a batch.
 """
@@ -54,12 +54,7 @@ Values = TypeVar("Values", Tensor, NDArray[np.float64])
 
 
 class _Predictions(NamedTuple):
-    """What predicts the next word of some nodes.
-
-    Attributes:
-        factors: what is multiplied with the output weight, *Shape:* (n_nodes, w).
-        log_z: log of the softmax's denominator, *Shape:* (n_nodes,).
-    """
+    """Predictions of the next word: input of the output layer, *Shape:* (n_nodes, w), and log Z, (n_nodes,)."""
 
     factors: Tensor
     log_z: Tensor
@@ -175,7 +170,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     def _distinct(
         self, sources: Sequence[bytes]
     ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int64]], NDArray[np.int64]]:
-        """Ids and lengths of the distinct sources, and which of them each pair has."""
+        """Ids and lengths of the distinct sources, and the index into them of each pair."""
         vocabulary = self.shortlists.source
         if vocabulary is None:
             empty = np.full((1, 1), Vocabulary.end_id, np.int32), np.zeros(1, np.int64)
@@ -225,7 +220,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         log_probs: Tensor,
         predictions: _Predictions,
     ) -> _Depth[Tensor]:
-        """A level with </s> behind the rows that end in it."""
+        """A level with </s> after the rows that end in it."""
         rows, nodes = tree.rows_ending(number)
         ends = to_device(nodes, predictions.log_z)
         words = torch.full_like(ends, Vocabulary.end_id)
@@ -254,12 +249,12 @@ def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.flo
 def generator_with(
     new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
 ) -> Callable[[TrainedModel[Any], Compute], TargetGenerator]:
-    """What makes the generator of a model (`Architecture.generator`) with the network of its scorer."""
+    """Make `Architecture.generator`, the generator of a model with the network of its scorer."""
     return imported_when_called("rescorer.tries.generation:new_generator", new_scorer)
 
 
 class WordTables(Generic[Source, State, Carried, Inputs]):
-    """What `Recurrent` asks for but `inputs`, which a subclass looks up; the rest is left to a network.
+    """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest.
 
     Args:
         network: makes the steps.
@@ -294,12 +289,5 @@ class WordTables(Generic[Source, State, Carried, Inputs]):
 
 
 def with_no_word(vectors: Tensor) -> Tensor:
-    """Vectors of words with one more row of zeros: NO_WORD is -1, so it takes the last one.
-
-    Args:
-        vectors: *Shape:* (n_words, r).
-
-    Returns:
-        *Shape:* (n_words + 1, r).
-    """
+    """Append a row of zeros to word vectors, *Shape:* (n_words, r) -> (n_words + 1, r): row -1 is NO_WORD."""
     return torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])

@@ -1,8 +1,7 @@
 """Training on sentences: pairs of them, and target text alone.
 
-A batch holds sentences of about the same length, so that most of them are still being read at each step. Those
-of a text are in one tree, so shared beginnings are computed once; the loss is the same number as sentence by
-sentence.
+A batch holds sentences of about the same length, so that most are still being read at each step. Those of a
+text are in one tree, so shared beginnings are computed once; the loss equals that of single sentences.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def prepare_sentences(
 def sentence_task(
     network: Any, data: EncodedPairs, config: SentenceTrainingConfig, seed: int
 ) -> TrieTask:
-    """The task of a `Recurrent` network that has a dropout of its own."""
+    """The task of a `Recurrent` network with its own dropout."""
     source = SentencePairs(data, config, seed)
     losses = RecurrentLosses(
         network,
@@ -88,7 +87,7 @@ def text_task(
     config: TextTrainingConfig,
     seed: int,
 ) -> TrieTask:
-    """The task of a `Recurrent` network that needs no source; see `Sentences`."""
+    """The task of a `Recurrent` network without a source; see `Sentences`."""
     source = Sentences(text, held_out, config, seed)
     losses = RecurrentLosses(
         network,
@@ -101,7 +100,7 @@ def text_task(
 
 
 def _sampler(source: SentencePairs | Sentences, network: Any, n_sampled: int) -> WordSampler | None:
-    """What draws the words of an update; None for all."""
+    """The sampler of the words of an update; None for all."""
     if not n_sampled:
         return None
     shares = word_shares(source, source.train_rows, network.output.out_features)
@@ -208,7 +207,7 @@ class EncodedText(NamedTuple):
     lens: NDArray[np.int64]
 
     def padded(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The ids of some sentences, </s> (0) behind the end of each, *Shape:* (n_rows, max_len + 1)."""
+        """The ids of some sentences, </s> (0) after the end of each, *Shape:* (n_rows, max_len + 1)."""
         starts = (np.cumsum(self.lens) - self.lens)[rows]
         places = np.arange(int(self.lens[rows].max(initial=0)) + 1)
         inside = places < self.lens[rows, None]

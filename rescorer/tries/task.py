@@ -1,7 +1,7 @@
 """Training of networks over tries: losses, each distinct prefix computed once, and the task of the loop.
 
-Sources share a tree of prefixes, and the targets of each source one of their own; a loss is the same number as
-the sum over pairs. Batches come from phrase pairs, sentence pairs or text.
+Sources share a tree of prefixes, and each source has a tree of targets; a loss equals the sum over pairs.
+Batches come from phrase pairs, sentence pairs or text.
 """
 
 from __future__ import annotations
@@ -57,11 +57,9 @@ def pairs_loss(
 
 
 def predictions(
-    network: Recurrent[Source, State, Carried, Inputs],
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
+    network: Recurrent[Source, State, Carried, Inputs], data: EncodedPairs, rows: NDArray[np.int64]
 ) -> tuple[Tensor, Predicted]:
-    """What predicts the words of some pairs, over distinct prefixes.
+    """Predictions of the words of some pairs, over distinct prefixes.
 
     Args:
         network: is trained.
@@ -69,28 +67,21 @@ def predictions(
         rows: which of them, *Shape:* (n,).
 
     Returns:
-        What is multiplied with the output weight, one row a prefix, *Shape:* (n_nodes, w), and what
-        follows the prefixes, </s> included.
+        The input of the output layer, one row a prefix, *Shape:* (n_nodes, w), and the words that follow the
+            prefixes, </s> included.
     """
     tree, factors = prefix_factors(network, data, rows)
     return factors, _children(tree, data.weights[rows])
 
 
 def prefix_factors(
-    network: Recurrent[Source, State, Carried, Inputs],
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
+    network: Recurrent[Source, State, Carried, Inputs], data: EncodedPairs, rows: NDArray[np.int64]
 ) -> tuple[PrefixTree, Tensor]:
-    """The distinct prefixes of the targets of some pairs, source by source, and what predicts from each.
-
-    Args:
-        network: is trained.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
+    """The distinct target prefixes of some pairs, source by source, and their factors; see `predictions`.
 
     Returns:
-        The tree, a group a source, and what is multiplied with the output weight, the roots first, then
-        level by level, *Shape:* (n_nodes, w).
+        The tree, a group a source, and the input of the output layer, the roots first, then level by level,
+            *Shape:* (n_nodes, w).
     """
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     source = network.read(data.sources[sources], data.source_lens[sources])
@@ -143,7 +134,7 @@ class Losses(Protocol):
     """Weighted sums over pairs, natural log, *Shape:* ()."""
 
     def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """What an update lowers; the sum over the parts of a batch is that of the batch."""
+        """The loss an update minimises; the sum over the parts of a batch is that of the batch."""
 
     def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
         """The measure of how good the network is, for the given rows, *Shape:* (n,)."""

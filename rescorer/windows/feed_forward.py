@@ -1,9 +1,9 @@
-"""A feed-forward network of one or two hidden layers over windows of words: what CSLM and NNJM have in common.
+"""A feed-forward network of one or two hidden layers over windows of words, shared by CSLM and NNJM.
 
-The first layer is a sum over places, in which each word has a share of its own at each.
+The first layer is a sum over places; each word has its own share at each place.
 
-Notation: n windows of k words, m different words at a place, r width of a word's vector, d1 and d2 (of the
-first layer alone: d) widths of the hidden layers, V predicted words.
+Notation: n windows of k words, m different words at a place, r width of a word's vector, d1 and d2 widths of
+the hidden layers (d: the first layer alone), V predicted words.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ INITIAL_RANGE = 0.01
 
 
 def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
-    """A first layer's share of each word at each place of the window, *Shape:* k x (words, d).
+    """Tabulate a first layer's share of each word at each place of the window, *Shape:* k x (words, d).
 
     Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
 
     Args:
-        vectors: of the words, *Shape:* (words, r).
+        vectors: word vectors, *Shape:* (words, r).
         weight: of the layer, which reads the vectors of a window side by side, *Shape:* (d, k r).
     """
     with torch.inference_mode():
@@ -40,18 +40,18 @@ def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
 
 
 def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
-    """The layer's output for windows, of which gradients by vectors, weight and bias are known.
+    """The layer's output for windows, differentiable by vectors, weight and bias.
 
     On a CPU a word that several windows have at the same place is multiplied once, and sums of looked-up rows
-    take the place of the other products: 4,096 windows of running text have some 1,000 words at a place.
+    replace the other products: 4,096 windows of running text have some 1,000 words at a place.
 
     Args:
-        vectors: of the words, *Shape:* (words, r).
+        vectors: word vectors, *Shape:* (words, r).
         layer: reads the vectors of a window side by side.
         windows: numbers of words, *Shape:* (n, k).
 
     Returns:
-        In the type of the products, which is autocast's where that is on, *Shape:* (n, d).
+        In the type of the products (autocast's, if enabled), *Shape:* (n, d).
 
     Raises:
         IndexError: a word has no vector.
@@ -75,10 +75,10 @@ class _Place(NamedTuple):
     """A place of the windows.
 
     Attributes:
-        words: the different ones there, *Shape:* (m,).
-        which: of these, by window, *Shape:* (n,).
-        rows: of all places together those that are this place's in products, *Shape:* (m or more,).
-        columns: of the layer's weight.
+        words: the different words at this place, *Shape:* (m,).
+        which: index into `words` for each window, *Shape:* (n,).
+        rows: its rows in the products of all places, *Shape:* (m or more,).
+        columns: its columns of the layer's weight.
     """
 
     words: Tensor
@@ -88,7 +88,7 @@ class _Place(NamedTuple):
 
 
 class _SumOverPlaces(torch.autograd.Function):
-    """See `first_layer`; products are in a type, sums in that of the vectors."""
+    """See `first_layer`; the products have their own type, sums that of the vectors."""
 
     @staticmethod
     def forward(
@@ -126,7 +126,7 @@ class _SumOverPlaces(torch.autograd.Function):
 
 
 def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_Place]:
-    """The places of windows, whose rows are behind one another."""
+    """The places of windows, with adjacent rows."""
     numbers, (n_vectors, width) = windows.numpy(), vectors.shape
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_vectors:
         raise IndexError(f"a word has no vector: there are {n_vectors}")
@@ -146,11 +146,11 @@ def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_P
 def _add_shares(
     shares: NDArray[Any], which: NDArray[np.int64], bias: NDArray[Any], out: NDArray[Any]
 ) -> None:
-    """The bias and, of each place, the share of a window's word.
+    """Add the bias and, for each place, the share of a window's word.
 
     Args:
         shares: of the words at their places, *Shape:* (all m together, d).
-        which: of these, *Shape:* (k, n).
+        which: row of `shares` by place and window, *Shape:* (k, n).
         bias: *Shape:* (d,).
         out: *Shape:* (n, d).
     """
@@ -170,12 +170,12 @@ def _add_shares(
 def _sum_by_word(
     gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any], out: NDArray[Any]
 ) -> None:
-    """The sum of the gradients of each word's windows.
+    """Sum the gradients of each word's windows.
 
     Args:
         gradient: *Shape:* (n, d).
-        which: word of each window; each word has one, *Shape:* (n,).
-        sums: room for those of a word, *Shape:* (d,).
+        which: the word of each window; every word occurs, *Shape:* (n,).
+        sums: buffer for the sums of a word, *Shape:* (d,).
         out: *Shape:* (m or more, d).
     """
     ends = np.zeros(len(out) + 1, np.int64)
@@ -203,9 +203,9 @@ class LayerWidths(NamedTuple):
     """Widths of the layers below the softmax.
 
     Attributes:
-        embedding: r, of a word's vector.
+        embedding: r, width of a word's vector.
         first: d1, of the first hidden layer.
-        second: d2, of the second hidden layer; 0 leaves it out, and the softmax reads the first one.
+        second: d2, of the second hidden layer; 0 omits it, and the softmax reads the first one.
     """
 
     embedding: int
@@ -222,7 +222,7 @@ class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
 
     Args:
-        n_input_words: words that may be in a window, by number.
+        n_input_words: number of different words in windows.
         window_words: k.
         widths: of the layers.
         n_words: V.
@@ -241,8 +241,8 @@ class FeedForward(nn.Module):
     def initialise(self) -> None:
         """Draw the output weights from U(-0.01, 0.01), those of hidden layers scaled by their fan-in.
 
-        Cho et al. (2014) draw all weights from U(-0.01, 0.01); with the narrow layers that are the
-        default here the signal would vanish, hence the scaling of the hidden layers.
+        Cho et al. (2014) draw all weights from U(-0.01, 0.01); in the narrow default layers here the signal
+        would vanish, hence the scaling of the hidden layers.
         """
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         nn.init.uniform_(self.output.weight, -INITIAL_RANGE, INITIAL_RANGE)
@@ -252,36 +252,19 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """The last hidden layer.
-
-        Args:
-            windows: numbers of words, *Shape:* (n, k).
-
-        Returns:
-            *Shape:* (n, d2), or (n, d1) where there is no second one.
+        """The last hidden layer, from numbers of words: *Shape:* (n, k) -> (n, d2), or (n, d1) without a
+        second one.
         """
         return above_first(first_layer(self.embedding.weight, self.first, windows), self.second)
 
     def log_probs(self, windows: Tensor, words: Tensor) -> Tensor:
-        """Natural log of p(word | window).
-
-        Args:
-            windows: numbers of words, *Shape:* (n, k).
-            words: word ids, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n,).
-        """
+        """Natural log of p(word | window) from numbers of words, (n, k), and word ids, (n,): *Shape:* (n,)."""
         logits = self.output(self.hidden(windows))
         return -nn.functional.cross_entropy(logits, words, reduction="none")
 
 
 class FirstLayerLookup:
-    """A trained network whose first layer is a sum of looked-up rows; a `Windowed`.
-
-    Args:
-        network: on the device it computes on.
-    """
+    """A trained network with its first layer as a sum of looked-up rows; a `Windowed`."""
 
     def __init__(self, network: FeedForward) -> None:
         self.output = network.output

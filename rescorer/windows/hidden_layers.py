@@ -1,8 +1,8 @@
 """The layers below the softmax for rows (source place, previous words, word): look-ups and sums.
 
-The first layer is a sum over the places of a window (Devlin et al. 2014, section 2.4). What comes from the
-words around a source place is summed once for each place; what comes from a previous word is a row of a table.
-A second layer is a product over all rows that begin differently.
+The first layer is a sum over the places of a window (Devlin et al. 2014, section 2.4). The share of the words
+around a source place is summed once for each place; that of a previous word is a row of a table. A second
+layer is a product over all rows that begin differently.
 
 Notation: n rows, w numbers of a row before its word, d1 width of the first layer, d width of the last one.
 """
@@ -32,10 +32,9 @@ class History(NamedTuple):
     """The previous words of a window.
 
     Attributes:
-        n_words: of a window; they are its first ones.
+        n_words: previous words, the first ones of a window.
         n_numbers: their numbers are 0 to n_numbers - 1.
-        frequencies: how often each number occurs there, *Shape:* (n_numbers,). An unknown previous word
-            counts as the mean over these.
+        frequencies: frequency of each number, *Shape:* (n_numbers,); their weighted mean is an unknown word.
     """
 
     n_words: int
@@ -54,7 +53,7 @@ class HiddenLayers:
     Args:
         network: on the device it computes on.
         history: its previous words.
-        dtype: of tables, second layer and results; sums are float32.
+        dtype: type of tables, second layer and results; sums are float32.
     """
 
     def __init__(self, network: FeedForward, history: History, dtype: torch.dtype) -> None:
@@ -72,12 +71,12 @@ class HiddenLayers:
         """The last hidden layer of each distinct beginning.
 
         Args:
-            rows: source place (where there are several bases), previous words and the word, all of
-                them numbers that there are, *Shape:* (n, w + 1).
-            bases: of each source place what `bases_of` gives, *Shape:* (n_places, d1).
+            rows: source place (if there are several bases), previous words and the word, all of them valid
+                numbers, *Shape:* (n, w + 1).
+            bases: the result of `bases_of` for the source places, *Shape:* (n_places, d1).
 
         Returns:
-            *Shape:* (n_distinct, d), and for each row which of them is its own, *Shape:* (n,).
+            *Shape:* (n_distinct, d), and the index into it for each row, *Shape:* (n,).
         """
         firsts, which = first_of_each(rows, rows.shape[1] - 1)
         compute = self._on_cpu if bases.device.type == "cpu" else self._on_device
@@ -95,7 +94,7 @@ class HiddenLayers:
         for start in range(0, len(firsts), ROWS_AT_ONCE):
             part = firsts[start : start + ROWS_AT_ONCE]
             _sum_first_layer(rows, part, bases.numpy(), tables, numpy_numbers(first))
-            # Of few shapes: see `narrow_rows`. Rows behind the part are ignored.
+            # Few shapes, as for `narrow_rows`. Rows after the part are ignored.
             result[start : start + len(part)] = self._last(first[: _filled(len(part))])[: len(part)]
         return result
 
@@ -116,7 +115,7 @@ class HiddenLayers:
 
 @torch.inference_mode()
 def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
-    """What the first layer has of the words around source places, its bias included.
+    """The first layer's share of the words around source places, including its bias.
 
     Args:
         network: on the device it computes on.
@@ -131,13 +130,13 @@ def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
 
 
 def _with_mean(table: Tensor, history: History) -> Tensor:
-    """A table with one row more: the mean, weighted by the words' frequencies."""
+    """A table with the mean, weighted by the words' frequencies, as one more row."""
     shares = torch.from_numpy(history.frequencies / history.frequencies.sum()).to(table)
     return torch.cat([table, (shares @ table)[None]])
 
 
 def _in_type(layer: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a trained layer."""
+    """Weight and bias of a trained layer, in a type."""
     return layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
 
 
@@ -151,13 +150,13 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
 
     Args:
         rows: *Shape:* (n, w + 1).
-        chosen: which of them, *Shape:* (m,).
+        chosen: row numbers, *Shape:* (m,).
         bases: *Shape:* (n_places, d1).
         tables: *Shape:* (n_words, numbers, d1).
         out: *Shape:* (m or more, d1).
     """
     n_words = len(tables)
-    # Previous words are behind the source place, if there is one.
+    # Previous words follow the source place, if there is one.
     begin = rows.shape[1] - 1 - n_words
     room = np.empty(bases.shape[1], np.float32)
     for i in range(len(chosen)):

@@ -1,4 +1,4 @@
-"""N-grams of sentences as rows of word ids, for networks that see a fixed number of previous words."""
+"""N-grams of sentences as rows of word ids, for networks with a fixed number of previous words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_bridge.compiled.kept_code import njit
 def sentence_ngrams(
     ids: NDArray[np.int32], lens: NDArray[np.int64], context_words: int, start_id: int, end_id: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """All n-grams of some sentences, </s> included as the last word of each.
+    """All n-grams of some sentences; the last word of each sentence is </s>.
 
     Args:
         ids: word ids of all sentences, one after another, *Shape:* (n_words,).
@@ -25,11 +25,11 @@ def sentence_ngrams(
         end_id: the id of </s>.
 
     Returns:
-        The n-grams, oldest word first, *Shape:* (n_ngrams, context_words + 1), and the sentence of
-        each, *Shape:* (n_ngrams,).
+        The n-grams, oldest word first, *Shape:* (n_ngrams, context_words + 1), and the sentence of each,
+            *Shape:* (n_ngrams,).
     """
     # One text, so that a long sentence needs no more memory than its words: start_id context_words times,
-    # the words and </s> of each sentence, and behind all of them one window, so that there always is one.
+    # the words and </s> of each sentence, and after all of them one window, so that there always is one.
     firsts = starts_of_runs(lens + context_words + 1)
     text = np.full(int((lens + context_words + 1).sum()) + context_words + 1, start_id, np.int32)
     text[places_of_runs(firsts + context_words, lens)] = ids
@@ -40,38 +40,20 @@ def sentence_ngrams(
 
 
 def starts_of_runs(lens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Starts of consecutive runs.
-
-    Args:
-        lens: *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n,).
-    """
+    """Starts of consecutive runs of these lengths, *Shape:* (n,) -> (n,)."""
     return np.cumsum(lens) - lens
 
 
 def places_of_runs(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All places of some runs, run by run.
-
-    Args:
-        firsts: where each begins, *Shape:* (n,).
-        lens: *Shape:* (n,).
-
-    Returns:
-        *Shape:* (sum of lens,).
-    """
+    """All places of some runs with these starts and lengths, *Shape:* (n,), run by run: (sum of lens,)."""
     return np.arange(int(lens.sum())) + np.repeat(firsts - starts_of_runs(lens), lens)
 
 
 def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct rows of an array in the order of their first occurrence, and which of them each row is.
-
-    Args:
-        rows: *Shape:* (n, width).
+    """Find the distinct rows of an array, in the order of their first occurrence, *Shape:* (n, width).
 
     Returns:
-        Distinct rows, *Shape:* (n_distinct, width), and indices, *Shape:* (n,).
+        Distinct rows, *Shape:* (n_distinct, width), and the index into them for each row, *Shape:* (n,).
     """
     firsts, which = first_of_each(rows, rows.shape[1])
     return rows[firsts], which
@@ -80,15 +62,15 @@ def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 def first_of_each(
     rows: NDArray[np.int32], width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """First occurrences of rows that begin alike.
+    """Find the first row of each beginning.
 
     Args:
         rows: *Shape:* (n, width or more).
-        width: numbers of a row that count.
+        width: length of a beginning.
 
     Returns:
-        The first row of each beginning, rising, *Shape:* (n_distinct,), and for each row which of
-        them begins as it does, *Shape:* (n,).
+        The first row of each beginning, rising, *Shape:* (n_distinct,), and the index into these for each
+            row, *Shape:* (n,).
     """
     firsts, which = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     slots = np.full(n_slots(len(rows)), FREE, np.int32)
@@ -97,7 +79,7 @@ def first_of_each(
 
 @njit(nogil=True)
 def _enter(rows: Any, width: int, slots: Any, firsts: Any, which: Any) -> int:
-    """Fill `firsts` and `which`; how many distinct beginnings there are."""
+    """Fill `firsts` and `which`, and return the number of distinct beginnings."""
     size = 0
     for i in range(len(rows)):
         slot = _slot_of(rows, i, width, slots, firsts)

@@ -23,8 +23,8 @@ ROWS_AT_ONCE = 8192
 class Windowed(Protocol):
     """A network that predicts a word from a window: a fixed number of words in fixed places.
 
-    The architecture decides what fills the places: previous words, words of the source, or both, as
-    numbers of one embedding.
+    The architecture decides what the places hold: previous words, words of the source, or both, as numbers of
+    one embedding.
     """
 
     @property
@@ -32,22 +32,15 @@ class Windowed(Protocol):
         """The output layer, from `hidden` to the logits of all words."""
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """What is multiplied with the output weight.
-
-        Args:
-            windows: numbers of words, *Shape:* (n, width).
-
-        Returns:
-            *Shape:* (n, w).
-        """
+        """The input of the output layer, from numbers of words: *Shape:* (n, width) -> (n, w)."""
 
 
 class FilledWindows(NamedTuple):
     """The windows of some pairs.
 
     Attributes:
-        rows: each with the predicted word behind it, *Shape:* (n, width + 1).
-        pairs: the pair of each, *Shape:* (n,).
+        rows: each window followed by the predicted word, *Shape:* (n, width + 1).
+        pairs: the pair of each window, *Shape:* (n,).
     """
 
     rows: NDArray[np.int32]
@@ -55,7 +48,7 @@ class FilledWindows(NamedTuple):
 
 
 class WindowScorer:
-    """Natural log p of whole pairs, </s> included, words outside the shortlist as <unk>.
+    """Natural log p of whole pairs, including </s>; words outside the shortlist are <unk>.
 
     Several threads may use one scorer.
 
@@ -64,7 +57,7 @@ class WindowScorer:
         layer: its output layer.
         shortlist: the words it predicts.
         fill: makes the windows of pairs.
-        needs_links: whether it does so from word links.
+        needs_links: whether `fill` needs word links.
     """
 
     def __init__(
@@ -106,7 +99,7 @@ def window_log_probs(
     Args:
         network: on the device it computes on.
         layer: its output layer.
-        rows: windows with the predicted word behind each, *Shape:* (n, width + 1).
+        rows: windows, each followed by the predicted word, *Shape:* (n, width + 1).
 
     Returns:
         *Shape:* (n,).

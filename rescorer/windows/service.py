@@ -1,7 +1,7 @@
-"""A feed-forward network as what the search asks for n-grams: `moses_bridge.formats.ngram_scorer`.
+"""A feed-forward network as an n-gram scorer for the search; see `moses_bridge.formats.ngram_scorer`.
 
-Values requested with N are exact: those of `rescorer nbest` with the same options. Estimates for the search (E)
-are quick. For a network trained to have denominators of 1 they are the logit alone, less the mean of log Z on
+Values requested with N are exact: those of `rescorer nbest` with the same options. Estimates for the search
+(E) are quick. For a network trained to have denominators of 1 they are the logit minus the mean of log Z on
 held-out text, so that both have the same mean. For others they are the softmax with an estimated denominator.
 """
 
@@ -50,12 +50,12 @@ class Values(Protocol):
 
 
 class RawValues:
-    """The words' logits alone: for networks trained to have denominators of 1.
+    """The words' logits, for networks trained to have denominators of 1.
 
     Args:
-        hidden: the layers below, in whose precision the logits are computed.
+        hidden: the layers below; their precision is that of the logits.
         output: the trained output layer.
-        log_z: what is taken from each logit: the mean of log Z, or 0 for the logit itself.
+        log_z: subtracted from each logit: the mean of log Z, or 0.
     """
 
     def __init__(self, hidden: HiddenLayers, output: nn.Linear, log_z: float = 0.0) -> None:
@@ -108,7 +108,7 @@ def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: An
 
     Args:
         hidden: *Shape:* (n_distinct, d).
-        which: of them belongs to a row, *Shape:* (n,).
+        which: index into `hidden` for each row, *Shape:* (n,).
         words: *Shape:* (n,).
         weight: *Shape:* (V, d).
         bias: *Shape:* (V,).
@@ -141,9 +141,9 @@ class WindowNgramScorer:
         network: on the device it computes on.
         ways: how values are computed.
         shortlist: the words.
-        history: the previous words; the last number is the one before the first word of a sentence.
-        around: the numbers of the words around each place of some sources, *Shape:* (n_places, n_around);
-            None for a network that does not see the source.
+        history: the previous words; the last number precedes the first word of a sentence.
+        around: returns the numbers of the words around each place of some sources, *Shape:* (n_places,
+            n_around); None for a network without a source.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class WindowNgramScorer:
         """See `NgramScorer`.
 
         Raises:
-            UserError: there is no such source place, previous word or word.
+            UserError: a source place, previous word or word does not exist.
         """
         return self._values(self.ways.exact, ngrams)
 
@@ -193,7 +193,7 @@ class WindowNgramScorer:
         """See `NgramScorer`.
 
         Raises:
-            UserError: there is no such source place, previous word or word.
+            UserError: a source place, previous word or word does not exist.
         """
         return self._values(self.ways.quick, ngrams)
 
@@ -207,13 +207,13 @@ class WindowNgramScorer:
         return way(rows, self._bases)
 
     def _n_allowed(self) -> NDArray[np.int64]:
-        """How many numbers there are in each column of the rows."""
+        """The number of valid numbers in each column of the rows."""
         places = [len(self._bases)] if self.reads_source else []
         words = [self.open_id + 1] * (self.order - 1)
         return np.array([*places, *words, len(self._shortlist)])
 
     def _no_such(self, column: int, found: int) -> UserError:
-        """The error for a number that is none of its column."""
+        """The error for an invalid number in a column."""
         what, hint = "previous word", "the model's numbers come from W"
         if column == 0 and self.reads_source:
             what, hint = "source place", "ask for S before N and E"
@@ -229,11 +229,11 @@ def window_ngram_scorer(
     n_history: int,
     around: Around | None = None,
 ) -> WindowNgramScorer:
-    """What the search asks a network over windows that begin with previous words.
+    """Make the n-gram scorer of a network over windows that begin with previous words.
 
     Args:
-        model: its numbers of previous words are those of the shortlist and, behind them, <s>.
-        compute: on what and how precisely; `unnormalized` takes the logits for exact.
+        model: its numbers of previous words are those of the shortlist, followed by <s>.
+        compute: device and precision; with `unnormalized`, logits are the exact values.
         n_history: previous words of a window.
         around: see `WindowNgramScorer`.
     """
@@ -244,13 +244,11 @@ def window_ngram_scorer(
 
 
 def zipf(n_numbers: int) -> NDArray[np.float64]:
-    """How frequent previous words are taken to be: 1 / rank (Zipf), since a model keeps no counts.
+    """Assumed frequencies of previous words, *Shape:* (n_numbers,): 1 / rank (Zipf), since a model keeps no
+    counts.
 
-    Shortlists are in falling frequency; <unk> is taken as the word behind their last one. </s> and <s>
-    count as no word.
-
-    Returns:
-        *Shape:* (n_numbers,).
+    Shortlists are sorted by falling frequency; <unk> ranks after their last word. </s> and <s> have frequency
+    0.
     """
     result = np.zeros(n_numbers)
     shares = 1 / np.arange(1, n_numbers - len(SPECIALS) + 1)
@@ -262,7 +260,7 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
 def _ways(
     model: TrainedModel[WindowNetwork], network: FeedForward, history: History, compute: Compute
 ) -> Ways:
-    """Exact values have float32 hidden layers, as all scores; only quick ones have the requested precision."""
+    """Exact values use float32 hidden layers, as all scores do; only quick ones use the requested precision."""
     exact = quick = HiddenLayers(network, history, torch.float32)
     if compute.dtype != torch.float32:
         quick = HiddenLayers(network, history, compute.dtype)
@@ -280,7 +278,7 @@ def _ways(
 
 @njit(nogil=True)
 def _first_outside(rows: Any, n_allowed: Any) -> tuple[int, int]:
-    """Row and column of the first number that is not from 0 to below what its column allows; -1 if all are."""
+    """Row and column of the first number outside the range of its column; -1 if there is none."""
     for row in range(len(rows)):
         for column in range(len(n_allowed)):
             if not 0 <= rows[row, column] < n_allowed[column]:

@@ -28,7 +28,7 @@ COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
 class WindowRows(NamedTuple):
-    """Windows with the predicted word behind each.
+    """Windows, each followed by the predicted word.
 
     Attributes:
         train: *Shape:* (n, width + 1).
@@ -47,9 +47,9 @@ def mapped_rows(
     The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
 
     Args:
-        parts: windows of sentences that follow each other, with the sentence of each, counted from 0 in
-            each part; each sentence has one at least.
-        held_out: which of the sentences are held out, *Shape:* (n_sentences,).
+        parts: windows of consecutive sentences, with the sentence of each, counted from 0 in each part; every
+            sentence has a window.
+        held_out: which sentences are held out, *Shape:* (n_sentences,).
 
     Raises:
         OSError: the disk is full.
@@ -102,18 +102,14 @@ class WindowTask:
     """The batches and losses of windows.
 
     Args:
-        network: is trained; a `Windowed`.
-        rows: windows with the predicted word behind each.
+        network: the network in training; a `Windowed`.
+        rows: windows, each followed by the predicted word.
         config: settings.
-        seed: of the order and the samples.
+        seed: seed of the order and the samples.
     """
 
     def __init__(
-        self,
-        network: Any,
-        rows: WindowRows,
-        config: WindowTrainingConfig,
-        seed: int,
+        self, network: Any, rows: WindowRows, config: WindowTrainingConfig, seed: int
     ) -> None:
         self.network = network
         self.config = config
@@ -152,11 +148,11 @@ class WindowTask:
         return batch.parts(n_parts)
 
     def n_words(self, batch: SeededBatch) -> float:
-        """How many windows a batch has."""
+        """The number of windows in a batch."""
         return len(batch.rows)
 
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
-        """Summed loss of the windows of a batch, and how many there are."""
+        """Summed loss of the windows of a batch, and their number."""
         rng = np.random.default_rng(batch.seed)
         rows = self.train_rows[batch.rows]
         hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng, batch.part)
@@ -174,7 +170,7 @@ class WindowTask:
         return total / self.n_held_out if self.n_held_out else None
 
     def _narrow_hidden(self, rows: NDArray[np.int32]) -> Tensor:
-        """The hidden layer, its products in the type of the output layer's: half of an update's work."""
+        """The hidden layer with products in the output layer's type, which halves an update's work."""
         device, dtype = self.network.output.weight.device.type, self._product_type
         with torch.autocast(device, dtype, enabled=dtype != torch.float32):
             return self._hidden(rows).float()
@@ -212,7 +208,7 @@ def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
 
 
 def _predicted_words(rows: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
-    """How often each word is predicted, *Shape:* (n_words,)."""
+    """Count how often each word is predicted, *Shape:* (n_words,)."""
     counts = np.zeros(n_words, np.int64)
     for first, end in parts(len(rows), COUNTED_AT_ONCE):
         counts += np.bincount(rows[first:end, -1], minlength=n_words)
@@ -220,6 +216,6 @@ def _predicted_words(rows: NDArray[np.int32], n_words: int) -> NDArray[np.int64]
 
 
 def _predicted(rows: NDArray[np.int32]) -> Predicted:
-    """The words behind windows, one from each, *Shape:* (n, width + 1) -> k = n."""
+    """The words after windows, one from each, *Shape:* (n, width + 1) -> k = n."""
     n = len(rows)
     return Predicted(np.arange(n), rows[:, -1].astype(np.int64), np.ones(n))

@@ -13,7 +13,7 @@ class EncodedPairs:
     """Pairs as word ids.
 
     Attributes:
-        sources: ids with </s> behind the words, *Shape:* (n_sources, source_len + 1).
+        sources: ids, </s> after the words, *Shape:* (n_sources, source_len + 1).
         source_lens: *Shape:* (n_sources,).
         targets: *Shape:* (n_pairs, target_len + 1).
         target_lens: *Shape:* (n_pairs,).
@@ -32,11 +32,11 @@ class EncodedPairs:
         return len(self.groups)
 
     def n_words(self, rows: NDArray[np.int64]) -> float:
-        """The weight of the target words of some pairs, </s> included."""
+        """The weight of the target words of some pairs, including </s>."""
         return float(self.weights[rows] @ (self.target_lens[rows] + 1))
 
     def part(self, rows: NDArray[np.int64]) -> EncodedPairs:
-        """Some of the pairs, with the sources they have."""
+        """Some of the pairs, with their sources."""
         sources, groups = np.unique(self.groups[rows], return_inverse=True)
         return EncodedPairs(
             sources=self.sources[sources],

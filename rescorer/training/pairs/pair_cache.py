@@ -1,4 +1,4 @@
-"""The pairs of a phrase table, read once: kept in a directory for later trainings, or for one."""
+"""The pairs of a phrase table, read once and kept in a directory for later trainings, or for one."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
 
     Args:
         table: a phrase table.
-        choice: which of its rows are wanted.
-        cache: a directory with those of an earlier training, or for them; None for files in the
-            system's directory of temporary files, which go with the process.
+        choice: which of its rows are used.
+        cache: a directory with the pairs of an earlier training, or to keep them in; None for files in the
+            system's directory of temporary files, deleted with the process.
 
     Raises:
-        InputError: a row is malformed, no pair is left, or the directory is none of these or damaged.
+        InputError: a row is malformed, no pair is left, or the directory is not a cache or damaged.
         ConfigError: the directory has the pairs of another table or choice.
         OSError: the disk is full.
     """
@@ -64,7 +64,7 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
 
 
 def _identity(table: StrPath) -> dict[str, Any]:
-    """Identity of a file: its size and a digest of its bytes as they are on disk."""
+    """Identity of a file: its size and a digest of its bytes on disk."""
     digest = blake2b(digest_size=16)
     try:
         with open(table, "rb", buffering=0) as file:
@@ -84,7 +84,7 @@ def _is_new(directory: Path) -> bool:
 def _check(
     header: Mapping[str, Any], identity: Mapping[str, Any], table: StrPath, directory: Path
 ) -> None:
-    """Refuse pairs of another table, or others of its pairs."""
+    """Refuse the pairs of another table or another choice."""
     advice = "name another directory, or remove this one"
     if header.get("table") != identity["table"]:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Distinct phrase pairs in files: what a cache of a phrase table holds."""
+"""Distinct phrase pairs in files: the content of a cache of a phrase table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_NUMBERS = 2**40  # of a column: more than any disk has, and no sum of them 
 
 @dataclass(frozen=True)
 class _Header:
-    """What a header must have, whatever else it says."""
+    """The required part of a header."""
 
     n_words: int
     digest: str
@@ -64,12 +64,12 @@ def write_pairs(
 
     Args:
         table: a phrase table.
-        choice: which rows are wanted.
-        identity: says in the header what table and choice were.
+        choice: which rows are used.
+        identity: describes table and choice in the header.
         directory: empty.
 
     Raises:
-        InputError: a row is malformed, a number is wanted but not there, or no pair is left.
+        InputError: a row is malformed, a needed number is missing, or no pair is left.
         OSError: the disk is full.
     """
     lexicon = Lexicon()
@@ -93,7 +93,7 @@ def write_pairs(
 
 
 class _Writer:
-    """The files of a directory, to which parts are appended."""
+    """Appends parts to the files of a directory."""
 
     def __init__(self, directory: Path, n_words: int) -> None:
         self.directory = directory
@@ -136,7 +136,7 @@ class _Writer:
 
 
 class _Digests:
-    """A digest of all columns and words, which grows part by part."""
+    """A digest of all columns and words, updated part by part."""
 
     def __init__(self) -> None:
         self._columns = {name: blake2b(digest_size=BYTES_OF_DIGEST) for name in COLUMN_TYPES}
@@ -156,16 +156,16 @@ class _Digests:
 class PairFiles:
     """Distinct phrase pairs in files, in parts by the hash of their sources.
 
-    The files stay readable when the directory is removed.
+    The files stay readable after the directory is removed.
 
     Args:
-        directory: what `write_pairs` has filled.
+        directory: written by `write_pairs`.
 
     Attributes:
-        header: what it says of itself.
+        header: of the directory.
 
     Raises:
-        InputError: it is none, or damaged.
+        InputError: the directory has no pairs or is damaged.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -190,7 +190,7 @@ class PairFiles:
 
     @property
     def digest(self) -> str:
-        """Of all pairs and words."""
+        """Digest of all pairs and words."""
         return str(self.header["digest"])
 
     @property
@@ -209,7 +209,7 @@ class PairFiles:
         return source, target
 
     def part(self, number: int) -> PairColumns:
-        """The pairs of a part; counts are 1 where none were read."""
+        """The pairs of a part; counts are 1 if none were read."""
         columns = PairColumns(
             *(self._read(column, kind, number) for column, kind in enumerate(COLUMN_TYPES.values()))
         )
@@ -222,9 +222,9 @@ class PairFiles:
             yield self.part(number)
 
     def verify(self) -> None:
-        """Read all files once and compare them with what was written: a disk may have changed them since.
+        """Read all files once and compare them with the digest: a disk may have changed them.
 
-        Compiled code uses numbers of words, and of words of a phrase, without looking.
+        Compiled code uses word numbers and phrase lengths unchecked.
 
         Raises:
             InputError: a file is damaged.
@@ -247,7 +247,7 @@ class PairFiles:
             raise _changed(self._directory)
 
     def _stored_parts(self) -> Iterator[PairColumns]:
-        """The columns of each part as they are in the files."""
+        """The columns of each part as stored in the files."""
         for number in range(len(self._sizes)):
             yield PairColumns(
                 *(
@@ -263,7 +263,7 @@ class PairFiles:
 
 
 def read_header(directory: Path) -> dict[str, Any]:
-    """What a directory of phrase pairs says of itself.
+    """Read the header of a directory of phrase pairs.
 
     Raises:
         InputError: it is no such directory.
@@ -292,7 +292,7 @@ def _are_sizes(sizes: list[int]) -> bool:
 
 
 def _check_part(columns: PairColumns, n_words: int, directory: Path) -> None:
-    """Refuse columns that do not fit each other, or that name words that are not there."""
+    """Refuse columns that do not fit each other, or with unknown words."""
     sums: list[tuple[NDArray[Any], NDArray[Any]]] = [
         (columns.source_lens, columns.source_words),
         (columns.n_targets, columns.target_lens),
@@ -323,7 +323,7 @@ def _numbers(path: Path) -> NDArray[np.int64]:
 
 
 def _opened(path: Path, owner: object) -> int:
-    """A file as a number, open for reading as long as its owner is there."""
+    """A file descriptor, open for reading during the life of its owner."""
     handle = os.open(path, os.O_RDONLY)
     weakref.finalize(owner, os.close, handle)
     return handle

@@ -1,7 +1,7 @@
 """Public entry: phrase pairs in pools that fit in memory.
 
-A part of the stored pairs has the sources of some hashes, and a pool is a run of parts: a sample of the sources
-of the whole table. So batches drawn from one pool after another are drawn from all over the table, and the disk
+A part of the stored pairs has the sources of some hashes, and a pool is a run of parts: a sample of the
+sources of the whole table. So batches drawn from one pool after another cover the whole table, and the disk
 is read in order.
 """
 
@@ -32,11 +32,11 @@ def open_pairs(
     seed: int = 0,
     cache: StrPath | None = None,
 ) -> ChosenPairs:
-    """The distinct pairs of a phrase table, read once; its pools as word ids are `ChosenPairs.pools`.
+    """The distinct pairs of a phrase table, read once; `ChosenPairs.pools` gives them as word ids.
 
     Args:
         table: a phrase table.
-        choice: which of its rows are wanted.
+        choice: which of its rows are used.
         pool_pairs: pairs of a pool at most, as far as parts allow.
         max_pairs: maximum number of pairs, drawn at random; 0 for all.
         seed: of the draw.
@@ -51,14 +51,7 @@ def open_pairs(
 
 
 class ChosenPairs:
-    """Stored pairs, or some of them drawn at random, in pools.
-
-    Args:
-        files: all pairs.
-        pool_pairs: pairs of a pool at most, as far as parts allow.
-        max_pairs: maximum number of pairs, drawn at random; 0 for all.
-        seed: of the draw.
-    """
+    """Stored pairs, or some of them drawn at random, in pools; see `open_pairs` for the arguments."""
 
     def __init__(self, files: PairFiles, pool_pairs: int, max_pairs: int, seed: int) -> None:
         self.files = files
@@ -108,7 +101,7 @@ class PairPools:
     """Pairs as the word ids of a network, pool by pool.
 
     Args:
-        pairs: which pairs.
+        pairs: the pairs.
         shortlists: the network's.
         weighting: how much each pair counts.
     """
@@ -138,7 +131,7 @@ class PairPools:
 
 
 def _pools(sizes: NDArray[np.int64], pool_pairs: int) -> list[list[int]]:
-    """Runs of parts of at most pool_pairs pairs; a larger part is a run of its own."""
+    """Runs of parts with at most pool_pairs pairs; a larger part is a run of its own."""
     pools: list[list[int]] = [[]]
     n_pairs = 0
     for part, size in enumerate(sizes.tolist()):
@@ -151,7 +144,7 @@ def _pools(sizes: NDArray[np.int64], pool_pairs: int) -> list[list[int]]:
 
 
 def _drawn_as_one(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
-    """The drawn pairs of each part; all are numbered in the order of the table."""
+    """The drawn pairs of each part, numbered in the order of the table."""
     parts = list(files.parts())
     order, _ = _order(parts)
     rng = np.random.default_rng(seed)
@@ -162,7 +155,7 @@ def _drawn_as_one(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.
 
 
 def _drawn_by_part(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
-    """The drawn pairs of each part, where there are too many to be numbered at once."""
+    """The drawn pairs of each part, if there are too many to number at once."""
     rng = np.random.default_rng(seed)
     sizes = files.n_pairs
     counts = rng.multivariate_hypergeometric(sizes, n_pairs, method="marginals")
@@ -173,12 +166,7 @@ def _drawn_by_part(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np
 
 
 def _order(parts: Sequence[PairColumns]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The order of the table.
-
-    Returns:
-        The pairs of all parts one after another, *Shape:* (n_pairs,), and their sources,
-        *Shape:* (n_sources,).
-    """
+    """All pairs in the order of the table, *Shape:* (n_pairs,), and their sources, (n_sources,)."""
     sources = np.argsort(np.concatenate([part.first_rows for part in parts]), kind="stable")
     n_targets = np.concatenate([part.n_targets for part in parts]).astype(np.int64)
     starts = np.cumsum(n_targets) - n_targets
@@ -203,7 +191,7 @@ def _joined(parts: Sequence[PairColumns]) -> PairColumns:
 
 
 def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
-    """Some pairs, by rising numbers, with the sources they have."""
+    """Some pairs, by rising numbers, with their sources."""
     groups = np.repeat(np.arange(len(columns.n_targets)), columns.n_targets)
     sources, n_targets = np.unique(groups[pairs], return_counts=True)
     return PairColumns(
@@ -220,7 +208,7 @@ def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
 def _padded(
     words: NDArray[np.uint32], lens: NDArray[np.uint16], ids: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Phrases as ids, </s> behind each, *Shape:* (n, max_len + 1)."""
+    """Phrases as ids, </s> after each, *Shape:* (n, max_len + 1)."""
     width = int(lens.max(initial=0)) + 1
     padded = np.full((len(lens), width), Vocabulary.end_id, np.int32)
     _fill(words, lens, ids, padded)

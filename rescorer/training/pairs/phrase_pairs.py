@@ -1,4 +1,4 @@
-"""Which rows of a phrase table are learned from, and the table read into records of numbers."""
+"""Selects the rows of a phrase table to learn from, and reads the table into records of numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rescorer.training.pairs.row_records import LOW_HALF, NOT_GIVEN, Given, Want
 
 @dataclass(frozen=True)
 class PairChoice:
-    """Which rows of a phrase table are learned from.
+    """Which rows of a phrase table to learn from.
 
     Attributes:
         max_phrase_words: pairs with a longer side are left out.
         min_prob: pairs with a lower p(target | source), the third score, are left out.
-        with_counts: whether the joint counts are read; pairs with a count of 0 are left out then.
+        with_counts: whether the joint counts are read; pairs with a count of 0 are then left out.
         reverse_sides: whether targets are read as sources and sources as targets.
     """
 
@@ -45,17 +45,17 @@ class PairChoice:
         min_prob: float = 0.0,
         reverse_sides: bool = False,
     ) -> PairChoice:
-        """What a weighting needs."""
+        """The choice needed for a weighting."""
         return cls(max_phrase_words, min_prob, weighting != "distinct", reverse_sides)
 
 
 def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.float64]:
-    """How much each pair counts in the loss, *Shape:* (n_pairs,).
+    """Weight of each pair in the loss, *Shape:* (n_pairs,).
 
     Args:
-        counts: the joint count of each, *Shape:* (n_pairs,).
-        weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are
-            ignored); "count" weights it by its joint count, "sqrt-count" by the root of it.
+        counts: the joint count of each pair, *Shape:* (n_pairs,).
+        weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are ignored);
+            "count" weights it by its joint count, "sqrt-count" by the root of it.
     """
     if weighting == "distinct":
         return np.ones(len(counts))
@@ -63,19 +63,16 @@ def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.
 
 
 def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: RecordSpill) -> int:
-    """Read a table once, in pieces.
+    """Read a table once, in pieces, and return its number of rows.
 
     Args:
         table: a phrase table.
-        choice: which rows are wanted.
+        choice: which rows are used.
         lexicon: gets the words of those rows.
         spill: gets the rows.
 
-    Returns:
-        How many rows the table has.
-
     Raises:
-        InputError: a row is malformed, or a number is wanted but not there.
+        InputError: a row is malformed, or a needed number is missing.
     """
     max_words = min(choice.max_phrase_words, LOW_HALF)
     wanted = Wanted(0, max_words, choice.min_prob, choice.with_counts, choice.reverse_sides)
@@ -111,7 +108,7 @@ def _read_piece(
 
 
 def _numbers_of(line: bytes, table: StrPath, line_number: int, choice: PairChoice) -> Given:
-    """What is wanted of a row's numbers, if its sides are not too long."""
+    """The needed numbers of a row, if its sides are not too long."""
     phrases = columns_of(line)[:SCORES]
     if any(len(split_words(phrase)) > choice.max_phrase_words for phrase in phrases):
         return Given(True, 0.0, 0.0)
@@ -121,7 +118,7 @@ def _numbers_of(line: bytes, table: StrPath, line_number: int, choice: PairChoic
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces, the next one read (and decompressed) in a thread while one is used."""
+    """The pieces; a thread reads (and decompresses) the next one while one is used."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(next, pieces, b"")
         while piece := future.result():

@@ -57,7 +57,7 @@ class PairColumns(NamedTuple):
 def partition(
     records: NDArray[np.uint32], n_numbers: int, out: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Records part by part, each part in the order of arrival.
+    """Sort records by part, keeping the order of arrival within a part.
 
     Args:
         records: *Shape:* (at least n_numbers,).
@@ -65,7 +65,7 @@ def partition(
         out: gets the records, *Shape:* (at least n_numbers,).
 
     Returns:
-        Where each part begins in `out`, and where the last one ends, *Shape:* (N_PARTS + 1,).
+        The start of each part in `out`, and the end of the last one, *Shape:* (N_PARTS + 1,).
     """
     bounds = np.zeros(N_PARTS + 1, np.int64)
     record = 0
@@ -93,9 +93,9 @@ def distinct_pairs(
     A repeated pair has its last count.
 
     Args:
-        records: all with one source are among them, in the order of the table.
-        run_ends: where each run of records ends, *Shape:* (n_runs,).
-        run_rows: what is added to the row numbers of each run, *Shape:* (n_runs,).
+        records: all records of the sources of a part, in the order of the table.
+        run_ends: the end of each run of records, *Shape:* (n_runs,).
+        run_rows: added to the row numbers of each run, *Shape:* (n_runs,).
     """
     n_records = _n_records(records)
     source_slots = np.full(compiled_n_slots(n_records), FREE, np.int32)
@@ -157,7 +157,7 @@ def _n_records(records: Any) -> int:
 
 @inner
 def _source_slot(slots: Any, sources: Any, records: Any, record: int) -> int:
-    """The slot of the source of a record, or the free one where it belongs."""
+    """The slot of the source of a record, or the free one for it."""
     n_words = source_words(records, record)
     slot = slot_of(hash_words(records, record + HEADER, n_words), len(slots))
     while slots[slot] != FREE:
@@ -172,7 +172,7 @@ def _source_slot(slots: Any, sources: Any, records: Any, record: int) -> int:
 
 @inner
 def _pair_slot(slots: Any, pairs: Any, groups: Any, records: Any, record: int, group: int) -> int:
-    """The slot of the pair of a record, or the free one where it belongs."""
+    """The slot of the pair of a record, or the free one for it."""
     n_words = target_words(records, record)
     first = record + HEADER + source_words(records, record)
     slot = slot_of(hash_next(hash_words(records, first, n_words), group), len(slots))
@@ -199,7 +199,7 @@ def _same(records: Any, first: int, second: int, n_words: int) -> bool:
 
 @inner_maker
 def _grouped(groups: Any, n_groups: int) -> Any:
-    """The pairs group by group, otherwise as they came, and how many each group has."""
+    """The pairs group by group, in order of arrival, and the size of each group."""
     sizes = np.zeros(n_groups, np.uint32)
     for group in groups:
         sizes[group] += 1
@@ -237,8 +237,8 @@ class _Run(NamedTuple):
 
     Attributes:
         offset: of the first one in the file, in numbers.
-        bounds: where each part begins behind it, and where the last one ends, *Shape:* (N_PARTS + 1,).
-        first_row: of the table, to which the records' row numbers are added.
+        bounds: the start of each part after it, and the end of the last one, *Shape:* (N_PARTS + 1,).
+        first_row: first table row, added to the records' row numbers.
     """
 
     offset: int
@@ -247,7 +247,7 @@ class _Run(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The records of a part, as `distinct_pairs` takes them."""
+    """The records of a part; see `distinct_pairs`."""
 
     records: NDArray[np.uint32]
     run_ends: NDArray[np.int64]
@@ -261,7 +261,7 @@ class RecordSpill:
         file: an empty file, open for writing and reading.
 
     Attributes:
-        records: into which `row_records.read_records` writes.
+        records: the buffer written by `row_records.read_records`.
         state: its state.
     """
 
@@ -290,7 +290,7 @@ class RecordSpill:
             self.records, self._parted = (np.empty(n_numbers, np.uint32) for _ in range(2))
 
     def flush(self) -> None:
-        """Write what is in `records`.
+        """Write the content of `records`.
 
         Raises:
             OSError: the disk is full.
@@ -305,7 +305,7 @@ class RecordSpill:
         self.state[:] = 0
 
     def parts(self) -> list[int]:
-        """Give the memory of what comes back, and say which parts there are."""
+        """Free the buffers, and return the numbers of the parts."""
         self.flush()
         self.records = self._parted = np.empty(0, np.uint32)
         return list(range(N_PARTS))

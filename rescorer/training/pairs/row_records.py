@@ -1,8 +1,8 @@
-"""Rows of a phrase table as numbers: compiled code reads them a piece of the table at a time.
+"""Rows of a phrase table as numbers, read by compiled code a piece of the table at a time.
 
-A record is a run of uint32: the row's number, the words of both sides (source in the low half, target in
-the high one), the joint count as a float64 in two halves, the numbers of the source's words, and those of
-the target's. With reversed sides a record's source is the target of the row.
+A record is a run of uint32: the row's number, the words of both sides (source in the low half, target in the
+high one), the joint count as a float64 in two halves, the numbers of the source's words, and those of the
+target's. With reversed sides a record's source is the target of the row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What the caller has found in the first row to be read, where it is none of the plain ones.
+    """The caller's findings on the first row to read, if it is not a plain one.
 
     Attributes:
         is_given: whether there is such a row; it has been checked.
@@ -88,12 +88,12 @@ def read_records(
 
     Args:
         text: rows, each followed by "\n".
-        at: where the first one begins.
-        given: what is known of the first one.
+        at: start of the first one.
+        given: the caller's findings on the first one.
         wanted: which rows are kept.
         lexicon: gets the new words; it must have room for those of the text.
         records: must have room for len(text) numbers more.
-        state: numbers in `records`, and rows seen; these go on.
+        state: numbers in `records`, and rows seen; both are updated.
 
     Returns:
         Start of the first row that is not plain, for the caller to read; len(text) if there is none.
@@ -119,10 +119,10 @@ def read_records(
                 _copy(records, last_record + HEADER, record + HEADER, n_source)
             else:
                 _add_words(text, source, source_end, lexicon, records, record + HEADER)
-            behind = record + HEADER + n_source
-            _add_words(text, target, target_end, lexicon, records, behind)
+            after = record + HEADER + n_source
+            _add_words(text, target, target_end, lexicon, records, after)
             last_start, last_end, last_record = source, source_end, record
-            state[N_NUMBERS] = behind + n_target
+            state[N_NUMBERS] = after + n_target
         state[N_SEEN] += 1
         at = row.end + 1
     return int(at)
@@ -130,7 +130,7 @@ def read_records(
 
 @inner
 def _sides(row: RowColumns, reverse_sides: bool) -> tuple[int, int, int, int]:
-    """Where the source of a record begins and ends, and its target."""
+    """Start and end of the source of a record, and of its target."""
     if reverse_sides:
         return row.target, row.target_end, row.source, row.source_end
     return row.source, row.source_end, row.target, row.target_end
@@ -138,7 +138,7 @@ def _sides(row: RowColumns, reverse_sides: bool) -> tuple[int, int, int, int]:
 
 @inner
 def _numbers(text: Any, row: RowColumns, wanted: Wanted, is_short: bool) -> Given:
-    """The numbers of a row; not given where it is not plain."""
+    """The numbers of a row; not given if it is not plain."""
     nothing, prob, count = Given(False, 0.0, 0.0), 0.0, 0.0
     if not has_scores(row) or not _is_plain_source(text, row.source, row.source_end):
         return nothing
@@ -180,7 +180,7 @@ def _copy(records: Any, first: int, second: int, n_words: int) -> None:
 
 @inner
 def _is_plain_source(text: Any, start: int, end: int) -> bool:
-    """Whether a source has a word, and does not end in a bracket as rules do."""
+    """Whether a source has a word and does not end in a bracket, as rules do."""
     while end > start and (text[end - 1] == BLANK or text[end - 1] == TAB):
         end -= 1
     return bool(end > start and text[end - 1] != CLOSING_BRACKET)
@@ -189,7 +189,7 @@ def _is_plain_source(text: Any, start: int, end: int) -> bool:
 @inner
 def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
     """The third score; NaN if it cannot be read exactly, -inf if the scores are not plain."""
-    third, at, n_found = math.nan, _behind_blanks(text, start, end), 0
+    third, at, n_found = math.nan, _skip_blanks(text, start, end), 0
     while at < end:
         number = read_number(text, at, end)
         is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
@@ -200,7 +200,7 @@ def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
         if n_found == DIRECT_PROB and is_exact(number) and not number.is_negative:
             third = value_of(number)
         n_found += 1
-        at = _behind_blanks(text, number.end, end)
+        at = _skip_blanks(text, number.end, end)
     return third if n_found == n_scores else -math.inf
 
 
@@ -218,7 +218,7 @@ def _joint_count(text: Any, row: RowColumns) -> float:
 
 
 @inner
-def _behind_blanks(text: Any, at: int, end: int) -> int:
+def _skip_blanks(text: Any, at: int, end: int) -> int:
     while at < end and text[at] == BLANK:
         at += 1
     return int(at)
@@ -226,7 +226,7 @@ def _behind_blanks(text: Any, at: int, end: int) -> int:
 
 @inner
 def _n_tokens(text: Any, start: int, end: int, most: int) -> int:
-    """Words of a phrase; those behind one more than `most` are not counted."""
+    """Words of a phrase, counted up to one more than `most`."""
     n_tokens = 0
     token, at = next_token(text, start, end)
     while token < at and n_tokens <= most:
@@ -248,13 +248,13 @@ def _add_words(
 
 @inner
 def source_words(records: Any, record: int) -> int:
-    """How many words the source of a record has."""
+    """The number of words in the source of a record."""
     return int(records[record + 1] & np.uint32(LOW_HALF))
 
 
 @inner
 def target_words(records: Any, record: int) -> int:
-    """How many words the target of a record has."""
+    """The number of words in the target of a record."""
     return int(records[record + 1] >> np.uint32(HALF))
 
 

@@ -18,12 +18,7 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, 
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.phrase_pairs import (
-    PairWords,
-    PhrasePairs,
-    prepare_pairs,
-    prepare_recurrent,
-)
+from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, prepare_pairs, prepare_recurrent
 from rescorer.tries.task import RecurrentLosses, TrieTask
 from tests.rescorer.tries.conftest import Pools, losses_of, task_of
 

@@ -230,10 +230,7 @@ def prepared(folder: Path, config: SentenceTrainingConfig) -> Prepared:
     ],
 )
 def test_the_sentences_that_are_learned_from(
-    settings: dict[str, str | int],
-    sources: Sequence[str],
-    targets: Sequence[str],
-    tmp_path: Path,
+    settings: dict[str, str | int], sources: Sequence[str], targets: Sequence[str], tmp_path: Path
 ) -> None:
     made = prepared(tmp_path, SentenceTrainingConfig(**settings))  # type: ignore[arg-type]
     assert isinstance(made.task, TrieTask) and isinstance(made.task.source, SentencePairs)

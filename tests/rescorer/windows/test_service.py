@@ -400,10 +400,7 @@ def normalised(network: FeedForward, dtype: torch.dtype) -> NormalisedValues:
 
 @pytest.mark.parametrize(
     ("way", "expected_of"),
-    [
-        (raw, lambda logits: logits - 0.25),
-        (normalised, lambda logits: log_softmax(logits, axis=1)),
-    ],
+    [(raw, lambda logits: logits - 0.25), (normalised, lambda logits: log_softmax(logits, axis=1))],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_values(

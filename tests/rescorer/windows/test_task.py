@@ -39,9 +39,7 @@ def make_task(network: Cslm, sentences: list[bytes], config: WindowTrainingConfi
 def test_sampled_loss_over_the_whole_shortlist_is_the_exact_loss(model: Cslm) -> None:
     sentences = [b"a b", b"c d a", b"b b c"] * 4
     config = WindowTrainingConfig(
-        n_held_out=0,
-        n_sampled=len(WORDS) + 2,
-        loop=LoopConfig(product_type="float32"),
+        n_held_out=0, n_sampled=len(WORDS) + 2, loop=LoopConfig(product_type="float32")
     )
     task = make_task(model, sentences, config)
     loss, n_words = task.loss(task.batches(0)[0])
