@@ -123,13 +123,7 @@ def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
 
 
 def _align_one_way(
-    aligner: Aligner,
-    source: Path,
-    target: Path,
-    out: Path,
-    turned: bool,
-    part: str,
-    be_quiet: bool,
+    aligner: Aligner, source: Path, target: Path, out: Path, turned: bool, part: str, be_quiet: bool
 ) -> None:
     quiet(be_quiet)
     label = f"align {'target to source' if turned else 'source to target'}{part}"

@@ -193,8 +193,6 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     plain = out.with_suffix("")
     prune = [str(count) for count in config.lm_prune]
     command = [str(program), "-o", str(config.lm_order), "--prune", *prune]
-    run_program(
-        [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
-    )
+    run_program([*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)])
     write_lines(out, read_lines(plain))
     plain.unlink()

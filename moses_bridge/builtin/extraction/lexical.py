@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles, parts
 from moses_bridge.base.textio import StrPath, write_lines
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    WORDS_AT_ONCE,
-    AlignedCorpus,
-    Links,
-    Text,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, AlignedCorpus, Links, Text
 
 NULL = b"NULL"
 N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
@@ -143,9 +138,7 @@ def source_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Pat
 
 
 def _beside_links(
-    probs: NDArray[np.float64],
-    rows: Iterable[tuple[_Linked, NDArray[np.int64]]],
-    directory: Path,
+    probs: NDArray[np.float64], rows: Iterable[tuple[_Linked, NDArray[np.int64]]], directory: Path
 ) -> LinkProbs:
     with ArrayFiles(directory) as files:
         links, nulls = files.new(np.float64), files.new(np.float64)

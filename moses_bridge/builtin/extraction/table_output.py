@@ -61,13 +61,7 @@ def write_phrase_table(
         row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
         end = _put_phrase_rows(
-            out,
-            source,
-            target,
-            phrases,
-            scores,
-            corpus.of_target,
-            _counts(some),
+            out, source, target, phrases, scores, corpus.of_target, _counts(some)
         )
         return out[:end].tobytes()
 
@@ -126,10 +120,7 @@ def _room(
 
 
 def _write_rows(
-    path: StrPath,
-    pairs: SpilledRows[PairCounts],
-    text_of: Callable[[PairCounts], bytes],
-    jobs: int,
+    path: StrPath, pairs: SpilledRows[PairCounts], text_of: Callable[[PairCounts], bytes], jobs: int
 ) -> None:
     """Write blocks of rows in order; a .gz file consists of one gzip member for each block."""
     compressed = str(path).endswith(".gz")
@@ -157,12 +148,7 @@ def _in_order(
 
 @inner
 def _put_pair(
-    out: Any,
-    end: int,
-    source: PackedText,
-    target: PackedText,
-    phrases: _Phrases,
-    row: int,
+    out: Any, end: int, source: PackedText, target: PackedText, phrases: _Phrases, row: int
 ) -> int:
     end = put_phrase(out, end, source, phrases.source_starts[row], phrases.source_lens[row])
     end = put_bar(out, end)
@@ -182,12 +168,7 @@ def _put_scores(out: Any, end: int, scores: Any) -> int:
 
 @inner
 def _put_alignment(
-    out: Any,
-    end: int,
-    source_start: int,
-    target_start: int,
-    target_len: int,
-    links: Links,
+    out: Any, end: int, source_start: int, target_start: int, target_len: int, links: Links
 ) -> int:
     """Links inside a phrase pair, by target word, with a blank behind each."""
     for i in range(target_len):
@@ -231,11 +212,7 @@ def _put_phrase_rows(
 
 @njit(nogil=True)
 def _put_reordering_rows(
-    out: Any,
-    source: PackedText,
-    target: PackedText,
-    phrases: _Phrases,
-    probs: Any,
+    out: Any, source: PackedText, target: PackedText, phrases: _Phrases, probs: Any
 ) -> int:
     end = 0
     for row in range(len(probs)):

@@ -13,12 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import (
-    ArrayFile,
-    ArrayFiles,
-    numbers_below,
-    parts,
-)
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, numbers_below, parts
 
 COUNTED_SORT = 1 << 16  # numbers below it are sorted by counting
 

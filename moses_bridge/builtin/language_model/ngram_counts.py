@@ -9,13 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import (
-    ArrayFile,
-    ArrayFiles,
-    Numbers,
-    numbers_below,
-    parts,
-)
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, numbers_below, parts
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens
 from moses_bridge.builtin.sorted_runs import SortedRuns, counted

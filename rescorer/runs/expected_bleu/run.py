@@ -96,16 +96,13 @@ class ExpectedBleuConfig:
 def expected_bleu(
     values: Tensor, lists: NBestLists, column_weight: float, sharpness: float
 ) -> Tensor:
-    """Expected sentence BLEU of each list, 0 to 1.
+    """Expected sentence BLEU of each list, 0 to 1, *Shape:* (n_lists,).
 
     Args:
         values: of the phrase pairs, use by use, *Shape:* (n_uses,).
         lists: the lists.
         column_weight: l.
         sharpness: g.
-
-    Returns:
-        *Shape:* (n_lists,).
     """
     sizes = np.diff(lists.starts)
     hypothesis = _on(np.repeat(np.arange(len(lists.totals)), lists.n_uses), values)

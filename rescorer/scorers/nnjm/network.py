@@ -233,10 +233,7 @@ def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
 
 
 def _check_inside(
-    links: PairLinks,
-    source_lens: NDArray[np.int64],
-    target_lens: NDArray[np.int64],
-    batch: Batch,
+    links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64], batch: Batch
 ) -> None:
     """Refuse links that leave their pair."""
     outside = (links.sources >= source_lens[links.pairs]) | (

@@ -106,16 +106,13 @@ class _Run(NamedTuple):
 
 
 def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
-    """The context of each state.
+    """The context of each state, *Shape:* (n, w).
 
     Args:
         query: q, *Shape:* (n, a).
         energy: v, *Shape:* (a,).
         places: of all sources.
         rows: the source of each state, *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n, w).
     """
     needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
     if needs_sums or not is_compiled(query):

@@ -16,12 +16,7 @@ from torch import Tensor, nn
 
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import GatedState, GatedUnit
-from rescorer.scorers.rnnsearch.attention import (
-    Places,
-    attend,
-    attention_weights,
-    new_places,
-)
+from rescorer.scorers.rnnsearch.attention import Places, attend, attention_weights, new_places
 from rescorer.tries.recurrent import to_device
 
 ContextName = Literal["attention", "last-state"]
@@ -125,15 +120,12 @@ class Context(Protocol):
         """What is kept of the sources."""
 
     def __call__(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """The context of each decoder state.
+        """The context of each decoder state, *Shape:* (n, width).
 
         Args:
             hidden: s, *Shape:* (n, d).
             places: of all sources.
             rows: the source of each state, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n, width).
         """
 
 

@@ -130,16 +130,13 @@ class CstmScorer:
 def _log_probs(
     layer: OutputLayer, hidden: Tensor, sources: NDArray[np.int64], words: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Natural log p of a word in one place for pairs of a source and a word.
+    """Natural log p of a word in one place for pairs of a source and a word, *Shape:* (n,).
 
     Args:
         layer: of the place.
         hidden: of the sources, *Shape:* (n_sources, d).
         sources: *Shape:* (n,).
         words: *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n,).
     """
     here, which = np.unique(sources, return_inverse=True)
     rows = hidden[torch.from_numpy(here).to(hidden.device)]

@@ -105,13 +105,10 @@ class Cstm(nn.Module):
         return [layer for layer in self.outputs if isinstance(layer, nn.Linear)]
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """The last hidden layer.
+        """The last hidden layer, *Shape:* (n, d).
 
         Args:
             windows: source words by place, `empty_id` behind them, *Shape:* (n, N).
-
-        Returns:
-            *Shape:* (n, d).
         """
         first = torch.tanh(self.first(self.embedding(windows).flatten(1)))
         return first if self.second is None else torch.tanh(self.second(first))
@@ -138,16 +135,13 @@ class Cstm(nn.Module):
 def source_windows(
     ids: NDArray[np.int32], lens: NDArray[np.int64], n_places: int, empty_id: int
 ) -> NDArray[np.int32]:
-    """Source phrases by place.
+    """Source phrases by place, *Shape:* (n, N).
 
     Args:
         ids: of the words, *Shape:* (n, max_len + 1).
         lens: words of each, *Shape:* (n,).
         n_places: N, not less than the longest phrase.
         empty_id: the word of empty places.
-
-    Returns:
-        *Shape:* (n, N).
 
     Raises:
         ValueError: a phrase is longer.
@@ -183,21 +177,15 @@ class CstmLosses:
 
 
 def cstm_loss(
-    network: Cstm,
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
-    product_type: torch.dtype,
+    network: Cstm, data: EncodedPairs, rows: NDArray[np.int64], product_type: torch.dtype
 ) -> Tensor:
-    """Weighted sum of -log p(target | source), natural log.
+    """Weighted sum of -log p(target | source), natural log, *Shape:* ().
 
     Args:
         network: is trained.
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layers' products.
-
-    Returns:
-        *Shape:* ().
     """
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     ids, lens = data.sources[sources], data.source_lens[sources]
