@@ -1,7 +1,4 @@
-"""The names that settings and options of commands choose from.
-
-They are here so that a command can list them without loading what they choose.
-"""
+"""Names that settings and command options choose from, listed without loading what they name."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ TextCase = Literal["as-is", "sentence", "lower"]
 
 
 def reverses_sides(reading: Reading) -> bool:
-    """Whether targets are read as sources, and sources as targets."""
+    """Whether targets are read as sources and sources as targets."""
     return reading in ("reversed-sides", "reversed-sides-right-to-left")
 
 
