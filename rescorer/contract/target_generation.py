@@ -16,18 +16,18 @@ LOWEST_TEMPERATURE = 1e-30
 
 @dataclass(frozen=True)
 class GenerationConfig:
-    """Settings of target generation.
+    """Settings of a generation.
 
     Attributes:
         n: targets of each source.
-        beam: hypotheses kept for each source at each length; at least n.
-        sample: draw targets instead of searching for the best ones; draws may repeat.
-        temperature: of the draws; below 1 favours likely words.
-        length_penalty: alpha of the search score, log p / (words with </s>)^alpha; 0 is log p, 1 its
-            mean per word.
+        beam: hypotheses of a source kept at each length; n, if that is more.
+        sample: draw targets instead of searching for the best ones; then they may repeat.
+        temperature: of the draws: below 1 likely words are drawn more often than the network says.
+        length_penalty: alpha of the score by which the search chooses, log p / (words with </s>)^alpha;
+            0 chooses by log p, 1 by its mean a word.
         max_words: of a target, not counting a given beginning.
-        max_ratio: target words per source word, </s> counted as one; 0 for no limit.
-        unknown_words: whether <unk> may be generated.
+        max_ratio: target words for each source word, </s> counted as one; 0 for no such limit.
+        unknown_words: whether <unk> may be one of the words.
         seed: of the draws; the same source and seed draw the same.
     """
 

@@ -69,13 +69,13 @@ class Lists(Protocol):
 class ExpectedBleuConfig:
     """Settings of a training for expected BLEU.
 
-    The loss is minus expected sentence BLEU, 0 to 100. The weights of the best evaluation are kept.
+    The loss is minus expected sentence BLEU, 0 to 100. Of all evaluations the best one's weights are kept.
 
     Attributes:
-        column_weight: l, the fixed weight of the model's column; learning sets the scale of the values.
-        sharpness: g, the factor of scores before they become probabilities.
+        column_weight: l, the weight of the model's column, which stays; learning sets the scale of the values.
+        sharpness: g, what scores are multiplied with before they become probabilities.
         lists_per_update: lists of an update.
-        n_held_out: held-out lists, at most a tenth of all; whole documents if these are known.
+        n_held_out: lists not learned from, at most a tenth of all; whole documents where these are known.
         loop: recipe and limits.
     """
 
