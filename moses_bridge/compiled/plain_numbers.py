@@ -1,4 +1,4 @@
-"""Tables of numbers as programs print them, read by compiled code; anything else is left to the caller."""
+"""Tables of plainly printed numbers, read by compiled code; anything else is left to the caller."""
 
 from __future__ import annotations
 
@@ -14,24 +14,15 @@ LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^
 
 
 def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
-    """Whether each row has so many finite numbers between blanks, of at most 18 digits.
-
-    Args:
-        rows: each followed by "\\n".
-        n_columns: numbers in each.
-    """
+    """Whether each row, ended by a line feed, has n_columns finite numbers (18 digits or fewer)."""
     return bool(_are_plain(np.frombuffer(rows, np.uint8), n_columns))
 
 
 def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
-    """The numbers of rows, *Shape:* (n_rows, n_columns).
+    """The numbers of rows, each ended by a line feed, *Shape:* (n_rows, n_columns).
 
-    None if one of them can be read or rounded only by float() (see `number_reader`), or if
-    a row has another number of them.
-
-    Args:
-        rows: each followed by "\\n".
-        n_columns: numbers in each.
+    None if one of them needs float() for reading or rounding (see `number_reader`), or a row has another number
+    of them.
     """
     n_rows = rows.count(b"\n")
     if 2 * n_rows * n_columns > len(rows):
@@ -85,5 +76,5 @@ def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
 
 @inner
 def _ends(text: NDArray[np.uint8], end: int) -> bool:
-    """Whether a number ends here, and no other text follows at once."""
+    """Whether a number ends here, followed by a blank or the end of the line."""
     return bool(end != NO_NUMBER and (text[end] == BLANK or text[end] == NEWLINE))

@@ -175,8 +175,9 @@ def _backoffs(
 ) -> NDArray[np.float32]:
     """Log10 back-off weights of the n-grams of the order below, (n_contexts,).
 
-    The mass left by the listed words w goes to all others, in proportion to their probabilities after the shorter
-    context: (1 - sum p(w | h)) / (1 - sum p(w | h')). `probs` (n,) is p(w | h), `lower` (n,) is p(w | h').
+    The mass left by the listed words w goes to all others, in proportion to their probabilities after the
+    shorter context: (1 - sum p(w | h)) / (1 - sum p(w | h')). `probs` (n,) is p(w | h), `lower` (n,) is p(w
+    | h').
     """
     is_predicted = united.last_words[order - 1] != united.words.index(BOS_WORD)
     contexts = united.contexts[order - 1][is_predicted]
