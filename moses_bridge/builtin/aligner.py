@@ -47,8 +47,8 @@ def align(
         out: the links, source-target, one line a sentence pair.
         aligner: the model; see docs/aligners.md.
         jobs: 1 aligns one direction after the other, more both at once.
-        pairs_at_once: most sentence pairs aligned together; a longer text is cut into equal parts, each
-            with models of its own.
+        pairs_at_once: most sentence pairs aligned together; longer texts are cut into equal parts with
+            models of their own.
 
     Raises:
         InputError: one text has fewer lines.

@@ -1,4 +1,4 @@
-"""Decimal numbers read from bytes by compiled code, rounded as float() does."""
+"""Decimal numbers read from bytes by compiled code, rounded like float()."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_NUMBER = -1
 
 
 class Decimal(NamedTuple):
-    """A number as written in the text: mantissa * 10^exponent.
+    """A number as written: mantissa * 10^exponent.
 
     Attributes:
         end: after its last byte; NO_NUMBER if there is no number.
@@ -40,7 +40,7 @@ class Decimal(NamedTuple):
 
 @inner
 def read_number(text: Any, start: int, end: int) -> Decimal:
-    """The number that begins at `start`, as far as it goes: sign, digits, point, digits, exponent."""
+    """The longest number beginning at `start`: sign, digits, point, digits, exponent."""
     at = start
     is_negative = at < end and text[np.uintp(at)] == MINUS
     if is_negative or (at < end and text[np.uintp(at)] == PLUS):
@@ -63,7 +63,7 @@ def read_number(text: Any, start: int, end: int) -> Decimal:
 
 @inner
 def is_exact(number: Decimal) -> bool:
-    """Whether `value_of` rounds as float() does."""
+    """Whether `value_of` rounds like float()."""
     return bool(
         number.n_dropped == 0
         and number.mantissa < EXACT_MANTISSA

@@ -36,14 +36,14 @@ def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
     at = 0
     while at < len(text):
         n_found = 0
-        at = _behind_blanks(text, at)
+        at = _after_blanks(text, at)
         while text[at] != NEWLINE:
             number = read_number(text, at, len(text))
             is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
             if not (is_finite and _ends(text, number.end)):
                 return False
             n_found += 1
-            at = _behind_blanks(text, number.end)
+            at = _after_blanks(text, number.end)
         if n_found != n_columns:
             return False
         at += 1
@@ -55,12 +55,12 @@ def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
     at = 0
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
-            number = read_number(text, _behind_blanks(text, at), len(text))
+            number = read_number(text, _after_blanks(text, at), len(text))
             if not (is_exact(number) and _ends(text, number.end)):
                 return False
             values[row, column] = value_of(number)
             at = number.end
-        at = _behind_blanks(text, at)
+        at = _after_blanks(text, at)
         if text[at] != NEWLINE:
             return False
         at += 1
@@ -68,7 +68,7 @@ def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
 
 
 @inner
-def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
+def _after_blanks(text: NDArray[np.uint8], at: int) -> int:
     while text[at] == BLANK:
         at += 1
     return at

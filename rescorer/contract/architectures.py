@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rescorer.contract.target_generation import TargetGenerator
     from rescorer.contract.training import Data, DataKind, Prepared, TrainingSettings
 
-# From phrase pairs to their values under the network's weights of that moment, *Shape:* (n,), with gradients.
+# From phrase pairs to their values under the network's current weights, *Shape:* (n,), with gradients.
 PhraseValues = Callable[["Batch"], "Tensor"]
 
-# From phrases to what the network makes of each, *Shape:* (n, d), float32.
+# From phrases to their vectors, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 
 # The column_note of language models: in a translation a phrase is between others.
@@ -89,7 +89,7 @@ ARCHITECTURES = {
 }
 
 
-# What a module that brings an architecture calls it, unless the user names it.
+# The name of an architecture in its module, unless the user gives one.
 DEFAULT_NAME = "ARCHITECTURE"
 
 

@@ -14,7 +14,7 @@ PairReading = Literal["as-is", "reversed-sides"]
 
 TextReading = Literal["as-is", "right-to-left"]
 
-# Keys of settings in earlier versions, and what is written now.
+# Former keys of settings, and their replacements.
 FORMER_READING_KEYS = {
     "reverse_sides": 'reading = "reversed-sides"',
     "right_to_left": 'reading = "right-to-left"',
@@ -37,7 +37,7 @@ ColumnFormat = Literal["prob", "log"]
 
 OutputFormat = Literal["text", "json"]
 
-# What the points of a map are, and what the colour of a phrase shows.
+# Points of a map, and the meaning of a phrase's colour.
 MapKind = Literal["words", "phrases"]
 Colour = Literal["length", "frequency"]
 

@@ -22,7 +22,7 @@ BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
 # Turns of libgomp's waiting loop, some microseconds: a training of d=256 on two idle cores has 4,800 pairs a
-# second (5,400 if threads spin without end, 3,500 if never), beside a busy process 3,300 (without end: 900).
+# second (5,400 if threads spin without end, 3,500 if never), next to a busy process 3,300 (without end: 900).
 SPINS = "1000"
 
 

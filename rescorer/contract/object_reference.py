@@ -86,11 +86,9 @@ class ObjectReference:
 
 
 def imported_when_called(place: str, *bound: object) -> Callable[..., Any]:
-    """Return a function whose module is imported at its first call.
+    """Return a function (package.module:NAME) whose module is imported at its first call.
 
-    Args:
-        place: package.module:NAME of the function.
-        bound: arguments appended to those of a call.
+    The arguments `bound` follow those of a call.
     """
     reference = ObjectReference.parse(place)
     return lambda *arguments: cast(Callable[..., Any], reference.load())(*arguments, *bound)

@@ -76,17 +76,12 @@ NO_PAIRS = PairCounts(
 def collected_pairs(
     corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
 ) -> Iterator[SpilledRows[PairCounts]]:
-    """All phrase pairs of at most `max_words` words on each side, joined and counted.
+    """All phrase pairs of at most `max_words` (7) words on each side, joined and counted.
 
-    They are in an anonymous file, 50 bytes a pair, freed at the end of the context. While they are
-    collected, all occurrences are in such a file too, 11 bytes each, and totals of target phrases, 28 bytes
-    a word. Some 250 bytes are in memory for each of `occurrences_at_once`.
-
-    Args:
-        corpus: the corpus.
-        max_words: at most 7.
-        occurrences_at_once: occurrences sorted together.
-        beside: a file whose directory has room.
+    They are in an anonymous file in the directory of `beside`, 50 bytes a pair, freed at the end of the
+    context. While they are collected, all occurrences are in such a file too, 11 bytes each, and totals of
+    target phrases, 28 bytes a word. Some 250 bytes are in memory for each of `occurrences_at_once`, which
+    are sorted together.
 
     Raises:
         OSError: the disk is full; names `beside`.

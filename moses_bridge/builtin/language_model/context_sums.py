@@ -48,13 +48,7 @@ class ContextSums(Protocol):
 
 
 def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSums:
-    """Sums in memory if the contexts fit, else in files.
-
-    Args:
-        n_contexts: number of contexts.
-        files: where n-grams are kept otherwise, 36 bytes each.
-        at_once: number of contexts in memory at a time, 24 bytes each.
-    """
+    """Sums in memory if the contexts fit, 24 bytes each, else in files, 36 bytes an n-gram."""
     if n_contexts <= at_once:
         return SumsInMemory(n_contexts)
     return DistributedSums(n_contexts, files, at_once)

@@ -219,11 +219,8 @@ def _counts_of_counts(adjusted: Numbers, at_once: int) -> NDArray[np.int64]:
 def discounts(counts_of_counts: NDArray[np.int64]) -> tuple[float, ...] | None:
     """Amounts to subtract from adjusted counts 0, 1, 2 and 3 or more (Chen and Goodman, equation 26).
 
-    Args:
-        counts_of_counts: numbers of n-grams with the adjusted count 0, 1, 2, 3 and 4.
-
-    Returns:
-        The four amounts, or None if a small or artificial text gives no sensible ones.
+    They are computed from the numbers of n-grams with the adjusted count 0, 1, 2, 3 and 4; None if a small or
+    artificial text gives no sensible ones.
     """
     n = counts_of_counts.astype(np.float64)
     if not n[1:4].all():

@@ -130,9 +130,7 @@ class LmIndex:
     ) -> NDArray[np.float64]:
         """Log10 probability of each sentence, </s> included, (n,).
 
-        Args:
-            words: the words of all sentences, one after another.
-            lengths: (n,) words of each sentence.
+        `words` are those of all sentences, one after another, `lengths` (n,) the words of each sentence.
         """
         numbers = map(self.vocabulary.get, words, repeat(self.unk_id))
         ids = np.fromiter(numbers, np.int32, len(words))
@@ -386,7 +384,7 @@ def lm_score(
         word: number of the word.
         new_context: int32, order - 1 places, written; may be `context` itself.
     """
-    # Of 64 bits, so that one function serves all callers.
+    # As 64-bit numbers, so that one function serves all callers.
     log_prob, n_new, _ = lm_score_matched(
         tables, context, np.int64(n_context), np.int64(word), new_context
     )

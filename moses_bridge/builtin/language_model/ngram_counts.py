@@ -129,7 +129,7 @@ def _count_order(
             counts.contexts.append(part.values)
             counts.raw.append(part.counts)
         for run_number, (first, end) in enumerate(parts(len(places_in_run), at_once)):
-            # NONE is the last place, behind the n-grams of the run
+            # NONE is the last place, after the n-grams of the run
             of_run = np.append(runs.numbers_of_run(run_number), NONE)
             numbers.write(first, of_run[places_in_run.read(first, end)])
     return counts

@@ -35,9 +35,7 @@ SAME_TEXT = "Is this the text that was translated?"
 
 
 def numbered_texts(paths: Sequence[StrPath], lexicon: Lexicon) -> Texts:
-    """Number the words of parallel texts, the source first.
-
-    The numbers are in anonymous files, deleted with the arrays and read on demand.
+    """Number the words of parallel texts, the source first, in anonymous files deleted with the arrays.
 
     Raises:
         InputError: a text has fewer lines than another.

@@ -41,9 +41,7 @@ class ReferenceNgrams(NamedTuple):
 def reference_ngrams(numbers: Any, starts: Any) -> ReferenceNgrams:
     """The n-grams of references.
 
-    Args:
-        numbers: of words, *Shape:* (n_words,).
-        starts: first word of each reference, and the end of the last, *Shape:* (n + 1,).
+    `numbers` are those of words, (n_words,), `starts` the first word of each and the end of the last, (n + 1,).
     """
     most_nodes = MAX_ORDER * (starts[-1] - starts[0]) + 1
     slots = compiled_n_slots(most_nodes)

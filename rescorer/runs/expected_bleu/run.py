@@ -43,7 +43,7 @@ from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, 
 
 # Held-out lists scored at a time.
 LISTS_AT_ONCE = 128
-# Score of a place that has no hypothesis.
+# Score of a place without a hypothesis.
 NEVER = -1e9
 
 

@@ -187,12 +187,7 @@ class EncoderDecoder(nn.Module):
         return factors
 
     def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
-        """Summary c of each source, *Shape:* (batch, d).
-
-        Args:
-            source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
-            source_lens: words without </s>, *Shape:* (batch,).
-        """
+        """Summary c of each source, *Shape:* (batch, d); `source` and `source_lens` as in `log_probs`."""
         state = self.encoder.start(len(source))
         for position in range(source.shape[1]):
             inside = (position <= source_lens).unsqueeze(1)

@@ -36,7 +36,7 @@ OTHER_TEXT = "Are these the links of this text?"
 
 
 class PairLinks(NamedTuple):
-    """Word links of some sentence pairs.
+    """Word links of sentence pairs.
 
     Attributes:
         pairs: the pair of each, *Shape:* (n_links,).
@@ -54,10 +54,7 @@ def affiliations(
 ) -> NDArray[np.int64]:
     """The source word of each target word and of each </s>.
 
-    Args:
-        links: of all pairs; no link leaves its pair.
-        source_lens: words in each source, *Shape:* (n_pairs,).
-        target_lens: words in each target, *Shape:* (n_pairs,).
+    `links` never leave their pairs; `source_lens` and `target_lens` count the words, *Shape:* (n_pairs,).
 
     Returns:
         Places from 0 in the source, sentence by sentence with </s>, *Shape:* (n_target_words + n_pairs,).

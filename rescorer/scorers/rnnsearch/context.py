@@ -58,14 +58,10 @@ class Encoder(nn.Module):
         self.to_left = GatedUnit(input_width, hidden_width)
 
     def forward(self, vectors: Tensor, lens: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """The states at all places.
+        """The states at all places, of reading to the right and to the left, *Shape:* (P, d) each.
 
-        Args:
-            vectors: of the words, one source after another, *Shape:* (P, input_width).
-            lens: places of each source, at least 1, *Shape:* (n_sources,).
-
-        Returns:
-            States of reading to the right and to the left, *Shape:* (P, d) each.
+        `vectors` are the words', one source after another, *Shape:* (P, input_width); `lens` counts the
+        places of each source, at least 1, *Shape:* (n_sources,).
         """
         packed = packing(lens)
         return (
@@ -107,13 +103,7 @@ class Context(Protocol):
         """The stored part of the sources."""
 
     def __call__(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """The context of each decoder state, *Shape:* (n, width).
-
-        Args:
-            hidden: s, *Shape:* (n, d).
-            places: of all sources.
-            rows: the source of each state, *Shape:* (n,).
-        """
+        """The context (n, width) of each decoder state s (n, d); `rows` (n,) are the states' sources."""
 
 
 class Attention(nn.Module):

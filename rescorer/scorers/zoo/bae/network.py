@@ -117,11 +117,7 @@ class Bae(nn.Module):
 def reconstruction_loss(output: nn.Linear, codes: Tensor, bags: Bags, weights: Tensor) -> Tensor:
     """Weighted sum of the bags' cross-entropies, natural log, (): -sum_w log p(w is in the bag, or is not).
 
-    Args:
-        output: of the bags' side.
-        codes: *Shape:* (n, D).
-        bags: n of them.
-        weights: *Shape:* (n,).
+    `output` is of the n bags' side, `codes` have the *Shape:* (n, D), `weights` (n,).
     """
     words, numbers = (torch.from_numpy(array).to(codes.device) for array in (bags.words, bags.bags))
     inside = (codes[numbers] * output.weight[words]).sum(1) + output.bias[words]

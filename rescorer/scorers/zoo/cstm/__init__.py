@@ -81,7 +81,7 @@ class CstmScorer:
         self._check(lens, batch, "target")
         sources = self._read(batch)
         by_place = np.zeros(ids.shape)
-        # Behind the last place </s> is sure.
+        # After the last place </s> is certain.
         for place, layer in enumerate(self.layers[: ids.shape[1]]):
             pairs = np.flatnonzero(lens >= place)
             by_place[pairs, place] = _log_probs(
@@ -93,7 +93,7 @@ class CstmScorer:
         different, of_pairs = distinct(batch.sources)
         ids, lens = self.source.encode_phrases(different)
         self._check(lens[of_pairs], batch, "source")
-        # Sources that differ in unknown words alone are one.
+        # Sources that differ only in unknown words are equal.
         rows = source_windows(ids, lens, self.network.config.phrase_words, self.network.empty_id)
         windows, which = distinct_rows(rows)
         on_device = torch.from_numpy(windows).long().to(self.network.embedding.weight.device)

@@ -162,7 +162,7 @@ def cstm_loss(
     hidden = network.hidden(torch.from_numpy(windows).long().to(device))
     targets, target_lens = data.targets[rows], data.target_lens[rows]
     losses = []
-    # The place behind the last one has no layer: </s> is sure there.
+    # There is no layer after the last place: </s> is certain there.
     for place, layer in enumerate(network.output_layers[: int(target_lens.max(initial=0)) + 1]):
         pairs = np.flatnonzero(target_lens >= place)
         here, predicted = predicted_at(
