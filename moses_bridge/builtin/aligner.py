@@ -1,4 +1,4 @@
-"""Word alignment in both directions by a library (sil-thot), then symmetrised."""
+"""Word alignment in both directions by a library (sil-thot), then symmetrisation."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def align(
         out: the links, source-target, one line a sentence pair.
         aligner: the model; see docs/aligners.md.
         jobs: 1 aligns one direction after the other, more both at once.
-        pairs_at_once: most sentence pairs aligned together; a longer text is cut into equal parts, each
-            with models of its own.
+        pairs_at_once: most sentence pairs aligned together; longer texts are cut into equal parts with
+            models of their own.
 
     Raises:
         InputError: one text has fewer lines.
@@ -68,15 +68,7 @@ def align(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Aligns a parallel text part by part.
-
-    Attributes:
-        source, target: the texts.
-        folder: an empty directory.
-        aligner: the model.
-        processes: the aligning processes.
-        both_at_once: whether there are two; then the progress of one of them is shown.
-    """
+    """Aligns a parallel text part by part; of two processes at once, only one shows its progress."""
 
     source: Path
     target: Path
@@ -86,7 +78,7 @@ class _Parts:
     both_at_once: bool
 
     def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
-        """Yield the lines of all parts, given their numbers of sentence pairs."""
+        """Yield the lines of all parts, given their sizes in sentence pairs."""
         texts = read_lines(self.source), read_lines(self.target)
         for number, size in enumerate(sizes, start=1):
             source, target = self.folder / "source", self.folder / "target"
@@ -113,7 +105,7 @@ class _Parts:
 
 
 def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
-    """Write a number for each word, so that no byte of a word has a special meaning to the library."""
+    """Write a number for each word, so that no byte has a special meaning to the library."""
     numbers: dict[bytes, int] = {}
     lines = (
         b" ".join(b"%d" % numbers.setdefault(word, len(numbers) + 1) for word in split_words(line))
@@ -123,13 +115,7 @@ def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
 
 
 def _align_one_way(
-    aligner: Aligner,
-    source: Path,
-    target: Path,
-    out: Path,
-    turned: bool,
-    part: str,
-    be_quiet: bool,
+    aligner: Aligner, source: Path, target: Path, out: Path, turned: bool, part: str, be_quiet: bool
 ) -> None:
     quiet(be_quiet)
     label = f"align {'target to source' if turned else 'source to target'}{part}"

@@ -1,4 +1,4 @@
-"""From a parallel corpus to a model that Moses can read (train-model.perl, steps 1 to 9)."""
+"""From a parallel corpus to a model for Moses (train-model.perl, steps 1 to 9)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def build_model(
 ) -> None:
     """Write OUT/moses.ini and all files named in it.
 
-    A file is not made again if it exists, is newer than its inputs and was made with the same settings.
+    An existing file newer than its inputs and made with the same settings is not made again.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.
@@ -94,9 +94,9 @@ def build_model(
 
     Raises:
         InputError: the texts or links do not fit together or give no phrase pair, or a path of the
-            model holds a blank or "#", which Moses cuts.
+            model contains a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
-        ConfigError: the pruning of the language model makes no sense, or a text would be overwritten.
+        ConfigError: the language model's pruning makes no sense, or a text would be overwritten.
         UserError: another command writes into the directory.
         OSError: the disk is full.
     """
@@ -124,7 +124,7 @@ def _build(
     links: Path | None,
     jobs: int,
 ) -> None:
-    """Make what is not there, or older than its inputs."""
+    """Make the files that are missing or older than their inputs."""
     if links is None:
         links = aligned = language_model.with_name(LINKS_NAME)
         _make(
@@ -150,7 +150,7 @@ def _make(
     settings: Sequence[object],
     make: Callable[[], None],
 ) -> None:
-    """Make the products unless all exist, are newer than the inputs and were made with these settings."""
+    """Make the products unless all exist, are newer than the inputs and have these settings."""
     note = products[0].with_name(f".{products[0].name}.settings")
     text = " ".join(map(str, settings)).encode()
     newest = max((path.stat().st_mtime_ns for path in inputs if path.exists()), default=0)
@@ -184,7 +184,7 @@ def _write_tables(
 
 
 def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
-    """The language model by `lmplz` where it is installed, else by the built-in estimator."""
+    """Estimate the language model with `lmplz` if installed, else with the built-in estimator."""
     program = find_program("lmplz")
     if program is None:
         with CompilationNotice(ARPA_OUTPUT):
@@ -193,8 +193,6 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     plain = out.with_suffix("")
     prune = [str(count) for count in config.lm_prune]
     command = [str(program), "-o", str(config.lm_order), "--prune", *prune]
-    run_program(
-        [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
-    )
+    run_program([*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)])
     write_lines(out, read_lines(plain))
     plain.unlink()

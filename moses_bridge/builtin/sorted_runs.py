@@ -1,7 +1,7 @@
-"""External sort of distinct keys with their counts.
+"""External sort of distinct keys with their counts, by distribution.
 
-It sorts by distribution: sorted runs are in files, each with a regular sample of its keys, and the samples of
-all runs determine where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
+Sorted runs are in files, each with a regular sample of its keys; the samples of all runs determine where to
+cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th of a shard too much 
 
 
 class CountedKeys(NamedTuple):
-    """Distinct keys.
-
-    Attributes:
-        keys: (n,) int64, ascending.
-        values: (n,) a non-negative number for each key.
-        counts: (n,) occurrences.
-    """
+    """Distinct keys (n,), ascending, with a non-negative value and the number of occurrences of each, (n,)."""
 
     keys: NDArray[np.int64]
     values: NDArray[Any]
@@ -60,12 +54,9 @@ def counted(
 
 
 class SortedRuns:
-    """Merges sorted runs into one, and numbers its keys.
+    """Merges sorted runs and numbers their keys.
 
-    Args:
-        files: files for the runs.
-        limit: an upper bound of the values, the counts and the number of keys.
-        at_once: rough number of keys merged at a time.
+    `limit` bounds the values, the counts and the number of keys; about `at_once` keys are merged at a time.
     """
 
     def __init__(self, files: ArrayFiles, limit: int, at_once: int) -> None:
@@ -103,11 +94,11 @@ class SortedRuns:
             yield distinct
 
     def numbers_of_run(self, run: int) -> NDArray[Any]:
-        """The number of each key of a run among all distinct keys, (n,), once `merged` is exhausted."""
+        """The number of each key of a run among all distinct keys, (n,), after `merged` is exhausted."""
         return self._numbers.read(self._ends[run], self._ends[run + 1])
 
     def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_shards + 1,) where the keys of each shard begin in one run, and where the run ends."""
+        """(n_shards + 1,) starts of the keys of each shard in one run, and the end of the run."""
         keys = self._keys.read(first, end)
         return np.concatenate(([first], first + np.searchsorted(keys, bounds), [end]))
 

@@ -14,17 +14,12 @@ NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 
 
 
 def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> list[Link]:
-    """Links of one sentence pair from its two alignments, ascending.
+    """Links of one sentence pair from its two alignments, ascending; all are (source word, target word) from 0.
 
-    Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description
-    for the 2005 IWSLT Speech Translation Evaluation", section 2: start with the intersection, add
-    neighbours (diagonal ones too) of the union where one of both words has no link, and finally add the
-    links of either direction where both words have none. Links are visited by target word, then by source
-    word, as symal does it.
-
-    Args:
-        forward: links (source word, target word), counted from 0.
-        reverse: links of the other direction, source word first as well.
+    Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description for the 2005
+    IWSLT Speech Translation Evaluation", section 2: start with the intersection, add neighbours (diagonal ones
+    too) of the union where one of both words has no link, and finally add the links of either direction where
+    both words have none. Links are visited by target word, then by source word, as in symal.
     """
     one, other = set(forward), set(reverse)
     links = one & other
@@ -67,7 +62,7 @@ def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[in
 
 
 def symmetrize(forward: StrPath, reverse: StrPath) -> Iterator[bytes]:
-    """Lines of symmetrised links from two files of links, both as SOURCE-TARGET.
+    """Lines of symmetrised links from two files of links, both SOURCE-TARGET.
 
     Raises:
         InputError: a link is malformed, or one file is shorter.

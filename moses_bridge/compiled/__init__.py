@@ -1,7 +1,7 @@
-"""Shared by compiled code: how it is compiled and kept, reading numbers and words, hash tables.
+"""Compiled code: how it is compiled and kept, reading numbers and words, hash tables.
 
-numba is first imported here, without PyYAML, so that it reads no `.numba_config.yaml` of the working
-directory: such a file may turn the compiler off, or name another folder for its code.
+numba is first imported here, without PyYAML, so that it does not read a `.numba_config.yaml` of the working
+directory, which could disable the compiler or name another folder for its code.
 """
 
 from __future__ import annotations

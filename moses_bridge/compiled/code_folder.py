@@ -1,19 +1,17 @@
 """The folder of numba's files of compiled code, and their checksums.
 
-numba finds kept code by the source file of its function. It does not see that another file has
-changed, from which the function takes code or constants, nor that a kept file is damaged, and it
-runs what it finds. So:
+numba finds kept code by the source file of its function. It notices neither changes of other files that supply
+code or constants to the function, nor damage of a kept file, and runs what it finds. So:
 
-- The folder's name is a digest of all sources of the three packages and of all else that code
-  depends on. Other sources, another numba or processor have another folder. It is below the user's
-  cache, or NUMBA_CACHE_DIR, and only the user can read and write it.
-- In each of its folders a file has the SHA-256 of the others, as `sha256sum` writes it. What is not
-  in that list, as after a power cut, is removed before numba looks, and compiled again.
+- The folder's name is a digest of all sources of the three packages and of all else that code depends on:
+  other sources, another numba or processor have another folder. It is below the user's cache, or
+  NUMBA_CACHE_DIR, readable and writable only by the user.
+- In each of its folders a file has the SHA-256 of the others, as `sha256sum` writes it. Files missing from
+  that list, as after a power cut, are removed before numba looks, and compiled again.
 
-Several processes may compile the same function at once. numba replaces whole files, and each
-function has one signature, so that it does not matter whose files remain. Lines are added to a list
-by one `write` to its end. What another process has kept but not listed yet is removed too: it is
-compiled once more than needed.
+Several processes may compile the same function at once. numba replaces whole files, and each function has one
+signature, so it does not matter whose files remain. Lines are added to a list by one `write` to its end. Files
+kept by another process but not yet listed are removed too, and compiled once more than needed.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def code_folder() -> Path:
 
 @functools.cache
 def verify(folder: Path) -> None:
-    """Remove the kept files of a folder that are not as its list says; list new ones at exit."""
+    """Remove a folder's kept files that differ from its list; list new ones at exit."""
     atexit.register(add_to_list, folder)
     listed = set()
     with contextlib.suppress(FileNotFoundError):
@@ -79,7 +77,7 @@ def verify(folder: Path) -> None:
 
 
 def add_to_list(folder: Path) -> None:
-    """List the files kept in a folder since it was verified; where that fails, they are compiled again."""
+    """List the files kept in a folder since it was verified; if that fails, they are compiled again."""
     lines = []
     for path in folder.glob(KEPT):
         with contextlib.suppress(FileNotFoundError):
@@ -94,7 +92,7 @@ def add_to_list(folder: Path) -> None:
 
 
 def _digest() -> str:
-    """Of all that compiled code depends on."""
+    """Digest of everything on which compiled code depends."""
     settings = sorted(
         (name, value)
         for name, value in os.environ.items()
@@ -114,7 +112,7 @@ def _digest() -> str:
 
 
 def _processor() -> tuple[str, str]:
-    """Its name and features."""
+    """The processor's name and features."""
     try:
         features = binding.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM does not know those of this one
@@ -129,7 +127,7 @@ def _user_cache() -> Path | None:
 
 
 def _private(folder: Path) -> Path:
-    """Make a folder that nobody else reads or writes, unless it is there.
+    """Return a folder that only this user reads and writes, made if missing.
 
     Raises:
         OSError: it cannot be written, or is another user's.
@@ -146,7 +144,7 @@ def _private(folder: Path) -> Path:
 
 
 def _remove_unused(root: Path) -> None:
-    """Remove the folders of sources, processors or versions that have not been used for a month."""
+    """Remove folders of sources, processors or versions not used for a month."""
     for folder in root.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
@@ -154,7 +152,7 @@ def _remove_unused(root: Path) -> None:
 
 
 def _state(path: Path) -> State:
-    """What changes when another file takes the place of this one."""
+    """A value that changes when another file replaces this one."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns
 

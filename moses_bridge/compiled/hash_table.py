@@ -1,8 +1,8 @@
-"""Shared by hash tables in compiled code: hashes, the number of slots, and a set of whole numbers.
+"""Parts of hash tables in compiled code: hashes, the number of slots, and a set of whole numbers.
 
-All are open-addressing tables with linear probing and a power of two of slots, of which at most half
-are taken, so that a search ends after one or two steps. numba has dictionaries of its own, but they are
-several times slower and take long to compile.
+All are open-addressing tables with linear probing and a power of two of slots, at most half of them taken,
+so a search ends after one or two steps. numba's own dictionaries are several times slower and take long to
+compile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ compiled_n_slots = inner(n_slots)
 
 @inner
 def hash_number(number: int) -> Any:
-    """A hash of one whole number (uint64); `slot_of` takes it.
+    """A hash of one whole number (uint64), for `slot_of`.
 
     Numbers differing only above their lowest 32 bits are spread badly.
     """
@@ -45,7 +45,7 @@ def hash_number(number: int) -> Any:
 
 @inner
 def hash_next(code: Any, number: int) -> Any:
-    """The hash of a sequence continued with a number; `code` is the hash of the part before it.
+    """The hash of a sequence extended by a number; `code` is the hash of the part before it.
 
     A sequence starts with the `hash_number` of something other than 0, or zeros would not count.
     """
@@ -63,28 +63,23 @@ def hash_bytes(data: Any, start: int, end: int) -> Any:
 
 @inner
 def slot_of(code: Any, slots: int) -> int:
-    """Where the search for a hash begins.
+    """The first slot to search for a hash.
 
-    The upper half goes into the lower one first, since the low bits of a product depend on the low
-    bits of its factors alone.
+    The upper half is mixed into the lower one first, since the low bits of a product depend only on the low
+    bits of its factors.
     """
     return int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(slots - 1)))
 
 
 @inner
 def next_slot(slot: int, slots: int) -> int:
-    """Where the search for a hash goes on behind a slot that another one has taken."""
+    """The slot to search after one taken by another key."""
     return (slot + 1) & (slots - 1)
 
 
 @inner
 def find_key(keys: Any, key: int) -> int:
-    """The slot of a whole number of at least 0, or the free slot where it belongs.
-
-    Args:
-        keys: (n_slots,) int64, FREE where there is none.
-        key: the number.
-    """
+    """The slot of a whole number of at least 0 in int64 `keys`, FREE where unused, or the free slot for it."""
     slot = slot_of(hash_number(key), len(keys))
     while keys[np.uintp(slot)] != key and keys[np.uintp(slot)] != FREE:
         slot = next_slot(slot, len(keys))

@@ -1,4 +1,4 @@
-"""`numba.njit` for functions called from Python, whose code is kept on disk (`code_folder`)."""
+"""`numba.njit` for functions called from Python, with their code kept on disk (`code_folder`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ Function = Callable[..., Any]
 def njit(**options: Any) -> Callable[[Function], Any]:
     """`numba.njit(cache=True, ...)`, with the code in `code_folder`.
 
-    A function has to be called with one signature only: two processes that keep its first code for
-    two of them at once could exchange the codes, since numba numbers them. Functions that compiled
-    code calls as well are `inner`; `njit_by_numbers` is for arrays of various numbers.
-
-    Args:
-        options: of `numba.njit`, without `cache`.
+    Call a function with one signature only: two processes keeping its first code for two signatures at once
+    could exchange the codes, since numba numbers them. Functions also called by compiled code are `inner`;
+    `njit_by_numbers` is for arrays of various number types. The options are those of `numba.njit`, without
+    `cache`.
     """
 
     def keep(function: Function) -> Any:
@@ -46,12 +44,9 @@ compiled = njit()
 
 
 def njit_by_numbers(**options: Any) -> Callable[[Function], Function]:
-    """As `njit`, with a compiled function for each kind of numbers in the arrays that are arguments.
+    """See `njit`; compiles one function for each combination of the argument arrays' number types.
 
     Compiled code cannot call it.
-
-    Args:
-        options: as of `njit`.
     """
     keep = njit(**options)
 
@@ -75,7 +70,7 @@ def njit_by_numbers(**options: Any) -> Callable[[Function], Function]:
 
 
 class _Lists(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Lists what is kept: after it has been compiled, and before the lock of the compiler is released."""
+    """Lists kept code after its compilation, before the compiler's lock is released."""
 
     def __init__(self) -> None:
         self._folders: set[Path] = set()

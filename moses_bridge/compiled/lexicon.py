@@ -20,11 +20,10 @@ class LexiconTables(NamedTuple):
     """A hash table from a word's bytes to its number.
 
     Attributes:
-        slots: int32, the number of the word in a slot, FREE if there is none.
-        starts: int64, where word i starts in `text`.
-        ends: int64, where it ends.
-        text: uint8, the words' bytes.
-        sizes: int64, the number of words and the number of bytes in use.
+        slots: the number of the word in a slot, FREE if there is none.
+        starts, ends: where word i starts and ends in `text`.
+        text: the words' bytes.
+        sizes: the number of words and the number of bytes in use.
     """
 
     slots: NDArray[np.int32]
@@ -57,7 +56,7 @@ class Lexicon:
         _add_all(self.tables, old.text[:n_bytes], old.ends[:n_words])
 
     def make_room(self, n_bytes: int) -> None:
-        """Grow until words of together n_bytes bytes can be added."""
+        """Grow until words totalling n_bytes bytes can be added."""
         while not (
             len(self) + n_bytes < len(self.tables.starts)
             and int(self.tables.sizes[1]) + n_bytes < len(self.tables.text)
@@ -78,7 +77,7 @@ def words_of(tables: LexiconTables) -> list[bytes]:
 
 
 def words_within(text: NDArray[np.uint8], n_words: int) -> LexiconTables:
-    """A table of words left in place in a text; the caller entering one fills `starts` and `ends`."""
+    """A table of words left in place in a text; the caller entering one sets `starts` and `ends`."""
     return _empty(n_words, text)
 
 
@@ -94,10 +93,10 @@ def _empty(n_words: int, text: NDArray[np.uint8]) -> LexiconTables:
 
 @inner
 def find_slot(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    """The slot of the word data[start:end], or the free slot where it belongs.
+    """The slot of the word data[start:end], or the free slot for it.
 
-    The bytes are compared here and not by `same_bytes`: numba counts references to arrays passed
-    on, which would take three times as long as all the rest.
+    The bytes are compared here and not by `same_bytes`: numba would count references to the arrays passed on,
+    taking three times as long as all the rest.
     """
     mask, length = len(tables.slots) - 1, end - start
     slot = slot_of(hash_bytes(data, start, end), len(tables.slots))
@@ -118,13 +117,13 @@ def find_slot(tables: LexiconTables, data: Any, start: int, end: int) -> int:
 
 @inner
 def find_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    """The number of the word data[start:end], FREE if it is not there."""
+    """The number of the word data[start:end], FREE if unknown."""
     return int(tables.slots[find_slot(tables, data, start, end)])
 
 
 @inner
 def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    """The number of the word data[start:end], entered if need be; see `has_room`."""
+    """The number of the word data[start:end], entered if new; see `has_room`."""
     slot = find_slot(tables, data, start, end)
     if tables.slots[slot] != FREE:
         return int(tables.slots[slot])
@@ -140,7 +139,7 @@ def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
 
 @inner
 def has_room(tables: LexiconTables, n_bytes: int) -> bool:
-    """Whether words of together n_bytes bytes can be added."""
+    """Whether words totalling n_bytes bytes can be added."""
     n_words, n_used = tables.sizes[0], tables.sizes[1]
     return bool(n_words + n_bytes < len(tables.starts) and n_used + n_bytes < len(tables.text))
 

@@ -1,4 +1,4 @@
-"""A notice to the user before code is compiled: the first time takes a while."""
+"""A notice to the user before code is compiled, which takes a while the first time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from moses_bridge.compiled.kept_code import COMPILATION
 
 
 class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Says on standard error, once, that something is being compiled, only if it really is.
+    """Prints once on standard error that something is being compiled, only if it really is.
 
-    Compilation is noticed between `with` and the end of the block; there may be several blocks. Its
-    seconds count in no progress's rate.
+    Compilation is noticed inside the `with` block; there may be several blocks. Progress rates exclude its
+    seconds.
 
     Args:
         what: what is compiled, with the time it takes: "the decoder (about a minute)".

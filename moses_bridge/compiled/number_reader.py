@@ -1,4 +1,4 @@
-"""Decimal numbers read from bytes by compiled code, rounded as float() does."""
+"""Decimal numbers read from bytes by compiled code, rounded like float()."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NO_NUMBER = -1
 
 
 class Decimal(NamedTuple):
-    """A number as written in the text: mantissa * 10^exponent.
+    """A number as written: mantissa * 10^exponent.
 
     Attributes:
-        end: behind its last byte; NO_NUMBER if there is no number.
+        end: after its last byte; NO_NUMBER if there is no number.
         is_negative: whether a minus sign precedes it.
         mantissa: its first 18 digits, leading zeros not counted, without the point.
         exponent: the power of ten.
-        n_dropped: digits behind the first 18; 0 if the mantissa is exact.
+        n_dropped: digits after the first 18; 0 if the mantissa is exact.
     """
 
     end: int
@@ -40,7 +40,7 @@ class Decimal(NamedTuple):
 
 @inner
 def read_number(text: Any, start: int, end: int) -> Decimal:
-    """The number that begins at `start`, as far as it goes: sign, digits, point, digits, exponent."""
+    """The longest number beginning at `start`: sign, digits, point, digits, exponent."""
     at = start
     is_negative = at < end and text[np.uintp(at)] == MINUS
     if is_negative or (at < end and text[np.uintp(at)] == PLUS):
@@ -63,7 +63,7 @@ def read_number(text: Any, start: int, end: int) -> Decimal:
 
 @inner
 def is_exact(number: Decimal) -> bool:
-    """Whether `value_of` rounds as float() does."""
+    """Whether `value_of` rounds like float()."""
     return bool(
         number.n_dropped == 0
         and number.mantissa < EXACT_MANTISSA
@@ -73,11 +73,10 @@ def is_exact(number: Decimal) -> bool:
 
 @inner
 def value_of(number: Decimal) -> float:
-    """The nearest double where `is_exact`, else one at most two units of the last place from it.
+    """The nearest double if `is_exact`, else one at most two units of the last place from it.
 
-    Mantissa, power and product are each rounded once. A value converted to float32, such as a log score or
-    a log probability, hardly ever shows it. math.pow is used since numba compiles ** to repeated products,
-    which round more often.
+    Mantissa, power and product are each rounded once; a value converted to float32, such as a log probability,
+    hardly ever shows it. math.pow is used since numba compiles ** to repeated products, which round more often.
     """
     if is_exact(number):
         power = POWERS_OF_TEN[abs(number.exponent)]
@@ -94,7 +93,7 @@ def value_of(number: Decimal) -> float:
 def _read_digits(
     text: Any, at: int, end: int, mantissa: int, n_dropped: int
 ) -> tuple[int, int, int]:
-    """The end of the digits beginning here, the mantissa they continue, and the number of digits dropped."""
+    """The end of the digits beginning here, the mantissa they extend, and the number of digits dropped."""
     while at < end and ZERO <= text[np.uintp(at)] <= NINE:
         if mantissa < FULL_MANTISSA:
             mantissa = 10 * mantissa + digit(text[np.uintp(at)])
@@ -106,13 +105,13 @@ def _read_digits(
 
 @inner
 def digit(byte: Any) -> Any:
-    """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
+    """The value of a digit, in 64 bits: uncompiled NumPy would keep the byte's 8."""
     return np.int64(byte) - ZERO
 
 
 @inner
 def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
-    """The end of the exponent beginning behind "e" (NO_NUMBER if it has no digits), and its value."""
+    """The end of the exponent after "e" (NO_NUMBER if it has no digits), and its value."""
     is_negative = at < end and text[np.uintp(at)] == MINUS
     if is_negative or (at < end and text[np.uintp(at)] == PLUS):
         at += 1

@@ -1,4 +1,4 @@
-"""Tables of numbers as programs print them, read by compiled code; anything else is left to the caller."""
+"""Tables of plainly printed numbers, read by compiled code; anything else is left to the caller."""
 
 from __future__ import annotations
 
@@ -14,24 +14,15 @@ LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^
 
 
 def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
-    """Whether each row has so many finite numbers between blanks, of at most 18 digits.
-
-    Args:
-        rows: each followed by "\\n".
-        n_columns: numbers in each.
-    """
+    """Whether each row, ended by a line feed, has n_columns finite numbers (18 digits or fewer)."""
     return bool(_are_plain(np.frombuffer(rows, np.uint8), n_columns))
 
 
 def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
-    """The numbers of rows, *Shape:* (n_rows, n_columns).
+    """The numbers of rows, each ended by a line feed, *Shape:* (n_rows, n_columns).
 
-    None if one of them can be read or rounded only by float() (see `number_reader`), or if
-    a row has another number of them.
-
-    Args:
-        rows: each followed by "\\n".
-        n_columns: numbers in each.
+    None if one of them needs float() for reading or rounding (see `number_reader`), or a row has another number
+    of them.
     """
     n_rows = rows.count(b"\n")
     if 2 * n_rows * n_columns > len(rows):
@@ -45,14 +36,14 @@ def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
     at = 0
     while at < len(text):
         n_found = 0
-        at = _behind_blanks(text, at)
+        at = _after_blanks(text, at)
         while text[at] != NEWLINE:
             number = read_number(text, at, len(text))
             is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
             if not (is_finite and _ends(text, number.end)):
                 return False
             n_found += 1
-            at = _behind_blanks(text, number.end)
+            at = _after_blanks(text, number.end)
         if n_found != n_columns:
             return False
         at += 1
@@ -64,12 +55,12 @@ def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
     at = 0
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
-            number = read_number(text, _behind_blanks(text, at), len(text))
+            number = read_number(text, _after_blanks(text, at), len(text))
             if not (is_exact(number) and _ends(text, number.end)):
                 return False
             values[row, column] = value_of(number)
             at = number.end
-        at = _behind_blanks(text, at)
+        at = _after_blanks(text, at)
         if text[at] != NEWLINE:
             return False
         at += 1
@@ -77,7 +68,7 @@ def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
 
 
 @inner
-def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
+def _after_blanks(text: NDArray[np.uint8], at: int) -> int:
     while text[at] == BLANK:
         at += 1
     return at
@@ -85,5 +76,5 @@ def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
 
 @inner
 def _ends(text: NDArray[np.uint8], end: int) -> bool:
-    """Whether a number ends here, and no other text follows at once."""
+    """Whether a number ends here, followed by a blank or the end of the line."""
     return bool(end != NO_NUMBER and (text[end] == BLANK or text[end] == NEWLINE))

@@ -1,7 +1,7 @@
-"""Where lines and words end in a text read by compiled code.
+"""Line and word boundaries in a text read by compiled code.
 
-Places are turned into unsigned numbers as they become indices, here and in other innermost loops: numba asks
-of a signed one whether it is negative, and counts from the end then.
+Places become unsigned numbers when used as indices, here and in other innermost loops: numba tests signed ones
+for being negative, to count from the end then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moses_bridge.compiled.inner import inner
 
 @inner
 def line_end(data: Any, position: int) -> int:
-    """Where the line ends, before its "\\n", which must be there."""
+    """The end of the line, before its "\\n", which must be there."""
     while data[np.uintp(position)] != NEWLINE:
         position += 1
     return position

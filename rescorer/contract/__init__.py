@@ -1,1 +1,1 @@
-"""What a scorer is, and what everything that uses one may know of it."""
+"""The interface of a scorer, and what its users may rely on."""

@@ -1,4 +1,4 @@
-"""What an architecture brings along, and the architectures by name."""
+"""The parts of an architecture, and all architectures by name."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rescorer.contract.target_generation import TargetGenerator
     from rescorer.contract.training import Data, DataKind, Prepared, TrainingSettings
 
-# From phrase pairs to their values under the network's weights of that moment, *Shape:* (n,), with gradients.
+# From phrase pairs to their values under the network's current weights, *Shape:* (n,), with gradients.
 PhraseValues = Callable[["Batch"], "Tensor"]
 
-# From phrases to what the network makes of each, *Shape:* (n, d), float32.
+# From phrases to their vectors, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 
 # The column_note of language models: in a translation a phrase is between others.
@@ -41,23 +41,23 @@ Settings = TypeVar("Settings", bound="TrainingSettings")
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture(Generic[Settings, Network]):
-    """What the file or folder of a scorer ends with.
+    """The last definition in a scorer's file or folder.
 
     Attributes:
         data: what it is trained on.
         settings: the dataclass that `rescorer train --config` reads.
-        prepare: reads the data and makes the network, from data, settings and seed; its shortlists are those
-            given with the data, if any.
-        network: the network, its weights still to be loaded.
-        scorer: of phrase pairs and sentence pairs.
-        ngrams: of n-grams, where the search may ask the model.
-        generator: of targets of what the network reads, where it goes word by word.
-        column_note: what a column of its values must be called besides, where it is an approximation.
-        embeddings: the vectors of the words of each side the network reads, row by id in the shortlist,
-            *Shape:* (n_words, r); where words have vectors.
-        summaries: of phrases of the language read by the network, where it makes one vector of a phrase.
-        phrase_values: from the network and the type of its large products to the values of phrase pairs,
-            through which gradients flow into it, where it can be trained on whole translations.
+        prepare: reads the data and makes the network, from data, settings and seed; uses the data's
+            shortlists, if any.
+        network: makes the network before its weights are loaded.
+        scorer: makes the scorer of phrase pairs and sentence pairs.
+        ngrams: makes the scorer of n-grams used during search, if there is one.
+        generator: makes the generator of targets, if the network predicts word by word.
+        column_note: how a column of its values is described if they are an approximation.
+        embeddings: word vectors of each side read by the network, row by id in the shortlist, *Shape:*
+            (n_words, r); if words have vectors.
+        summaries: vectors of phrases of the language read by the network; if a phrase has one vector.
+        phrase_values: from the network and the type of its large products to differentiable values of
+            phrase pairs; if it can be trained on whole translations.
     """
 
     data: DataKind
@@ -89,21 +89,20 @@ ARCHITECTURES = {
 }
 
 
-# What a module that brings an architecture calls it, unless the user names it.
+# The name of an architecture in its module, unless the user gives one.
 DEFAULT_NAME = "ARCHITECTURE"
 
 
 def load(name: str) -> Architecture[Any, Any]:
-    """The architecture of a name; its module is imported now, and no other one.
+    """Return the architecture of a name, importing its module and no other one.
 
-    Importing a module runs it: a name that comes from a file has to be trusted first, see `is_foreign`.
+    Importing a module runs it: check names from files with `is_foreign` first.
 
     Args:
-        name: one of `ARCHITECTURES`, or `package.module:NAME` (`package.module:` for `ARCHITECTURE`) of a
-            module that Python finds.
+        name: one of `ARCHITECTURES`, or `package.module:NAME` (`package.module:` for `ARCHITECTURE`).
 
     Raises:
-        ConfigError: there is none of this name, or what has the name is no `Architecture`.
+        ConfigError: the name is unknown or does not name an `Architecture`.
         InputError: its module cannot be imported.
     """
     reference = _reference(name)
@@ -114,16 +113,16 @@ def load(name: str) -> Architecture[Any, Any]:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether the architecture of a name is code from outside this package; nothing is imported.
+    """Whether a name's architecture is code from outside this package; imports nothing.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: the name is unknown.
     """
     return name not in ARCHITECTURES and not _reference(name).is_own
 
 
 def _reference(name: str) -> ObjectReference:
-    """Where the architecture of a name is; a name without a colon is one of the table."""
+    """The place of an architecture; a name without a colon is a key of `ARCHITECTURES`."""
     if ":" in name:
         return ObjectReference.parse(name, DEFAULT_NAME)
     if name not in ARCHITECTURES:

@@ -1,4 +1,4 @@
-"""Pairs to be scored, and what is said of one that cannot be."""
+"""Pairs to score, and the error for a pair that cannot be scored."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from rescorer.contract.choices import Side
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs to be scored.
+    """Pairs to score.
 
     Attributes:
-        sources: words separated by blanks.
-        targets: as many.
+        sources, targets: words separated by blanks.
         links: word links of each pair in Pharaoh format, for scorers that need them.
     """
 
@@ -35,18 +34,18 @@ class Batch:
         return len(self.targets)
 
     def part(self, rows: NDArray[np.int64]) -> Batch:
-        """Some of the pairs by their numbers."""
+        """The pairs with these numbers."""
         sources, targets = ([side[row] for row in rows] for side in (self.sources, self.targets))
         return Batch(sources, targets, self.links and [self.links[row] for row in rows])
 
     def parts(self, size: int) -> Iterator[Batch]:
-        """The pairs in their order, `size` at a time; the last part may have fewer."""
+        """The pairs in order, `size` at a time; the last part may be smaller."""
         for first in range(0, len(self), size):
             rows = slice(first, first + size)
             yield Batch(self.sources[rows], self.targets[rows], self.links and self.links[rows])
 
     def sides_swapped(self) -> Batch:
-        """The same pairs with targets as sources and sources as targets."""
+        """The same pairs with sources and targets swapped."""
         links = None if self.links is None else [_turned(links) for links in self.links]
         return Batch(self.targets, self.sources, links)
 
@@ -60,12 +59,9 @@ class UnscorablePair(UserError):
     """Raised for a pair that a scorer cannot score; callers add the file and line.
 
     Args:
-        row: of the batch.
-        batch: the batch.
-        side: of the phrase at fault; None where it is neither, but the links between them.
-        fault: what is wrong with it.
-        expected: what it should be.
-        hint: what to do about it.
+        row: the pair's place in the batch.
+        side: of the phrase at fault; None if the links between the phrases are.
+        fault: what is wrong, `expected` what is right, `hint` how to mend it.
     """
 
     def __init__(

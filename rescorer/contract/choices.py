@@ -1,7 +1,4 @@
-"""The names that settings and options of commands choose from.
-
-They are here so that a command can list them without loading what they choose.
-"""
+"""Names that settings and command options choose from, listed without loading what they name."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ PairReading = Literal["as-is", "reversed-sides"]
 
 TextReading = Literal["as-is", "right-to-left"]
 
-# Keys of settings in earlier versions, and what is written now.
+# Former keys of settings, and their replacements.
 FORMER_READING_KEYS = {
     "reverse_sides": 'reading = "reversed-sides"',
     "right_to_left": 'reading = "right-to-left"',
@@ -40,7 +37,7 @@ ColumnFormat = Literal["prob", "log"]
 
 OutputFormat = Literal["text", "json"]
 
-# What the points of a map are, and what the colour of a phrase shows.
+# Points of a map, and the meaning of a phrase's colour.
 MapKind = Literal["words", "phrases"]
 Colour = Literal["length", "frequency"]
 
@@ -52,7 +49,7 @@ TextCase = Literal["as-is", "sentence", "lower"]
 
 
 def reverses_sides(reading: Reading) -> bool:
-    """Whether targets are read as sources, and sources as targets."""
+    """Whether targets are read as sources and sources as targets."""
     return reading in ("reversed-sides", "reversed-sides-right-to-left")
 
 

@@ -1,4 +1,4 @@
-"""On what, and how precisely, a network computes."""
+"""Device and precision of a network's computations."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
 # Turns of libgomp's waiting loop, some microseconds: a training of d=256 on two idle cores has 4,800 pairs a
-# second (5,400 if threads spin without end, 3,500 if never), beside a busy process 3,300 (without end: 900).
+# second (5,400 if threads spin without end, 3,500 if never), next to a busy process 3,300 (without end: 900).
 SPINS = "1000"
 
 
 def let_waiting_threads_sleep() -> None:
-    """Make the threads of one product wait for each other asleep; to be called before PyTorch is loaded.
+    """Let the threads of a product sleep while they wait for each other; call before loading PyTorch.
 
-    By default OpenMP's threads spin at the end of each product. Where another process is busy, the last
-    one has no processor while the others spin: a training was up to 20 times slower. What
-    the user has set in the environment stays.
+    OpenMP's threads spin at the end of each product by default. When another process is busy, the last
+    thread has no processor while the others spin: training was up to 20 times slower. Environment
+    variables set by the user stay.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 
 
 def compute_on_one_thread() -> None:
-    """Make each product of this process run on one thread, so that its value does not depend on the machine."""
+    """Run each product of this process on one thread: its value is the same on every machine."""
     import torch
 
     torch.set_num_threads(1)
@@ -46,12 +46,12 @@ def compute_on_one_thread() -> None:
 
 @dataclass(frozen=True)
 class Compute:
-    """How a scorer computes.
+    """Settings of a scorer's computations.
 
     Attributes:
-        precision: of the products; sums, gates and softmax are float32 in either case.
+        precision: of the products; sums, gates and softmax are always float32.
         device: "auto" takes a GPU if there is one.
-        unnormalized: leave out the softmax's denominator; for networks trained to have it at 1.
+        unnormalized: leave out the softmax denominator; for networks trained to have it at 1.
     """
 
     precision: Precision = "float32"
@@ -73,7 +73,7 @@ class Compute:
 
 
 def dtype_of(precision: Precision) -> torch.dtype:
-    """PyTorch's type of products in this precision."""
+    """PyTorch's type of this precision."""
     import torch
 
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
@@ -97,7 +97,7 @@ def choose_device(device: Device) -> torch.device:
 
 
 def _why_no_gpu(torch: Any) -> str:
-    """What a user whose machine has a GPU may look for."""
+    """The likely reason, for a user whose machine has a GPU."""
     if torch.version.cuda is None:
         return f"PyTorch {torch.__version__} is a build for CPUs alone"
     built = f"PyTorch {torch.__version__}, built for CUDA {torch.version.cuda}, finds none"
@@ -112,12 +112,9 @@ def fastest_precision() -> Precision:
 
 @contextlib.contextmanager
 def repeatable_sums(device: torch.device) -> Iterator[None]:
-    """Let a GPU sum in an order that does not change from run to run; a CPU does so here without being told.
+    """Make a GPU sum in the same order in every run; sums on a CPU are already repeatable here.
 
-    PyTorch warns of an operation that has no such order: one of somebody's own network may be so.
-
-    Args:
-        device: what computes until the end.
+    PyTorch warns of operations without such an order, which a user's own network may have.
     """
     import torch
 

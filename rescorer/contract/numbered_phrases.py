@@ -1,4 +1,4 @@
-"""Equal phrases told once; tokenised phrases, cached for repeated use."""
+"""Distinct phrases, and tokenised phrases cached for repeated use."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ Item = TypeVar("Item", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class NumberedWords:
-    """Words by number.
-
-    Attributes:
-        words: none of them has a blank or a tab.
-    """
+    """Words by number; none of them contains a blank or a tab."""
 
     words: Sequence[bytes]
     _ids: dict[Vocabulary, NDArray[np.int32]] = field(default_factory=dict, repr=False)
 
     def ids_in(self, vocabulary: Vocabulary) -> NDArray[np.int32]:
-        """The id of each word in a vocabulary, which is asked once, *Shape:* (n_words,)."""
+        """The id of each word in a vocabulary, cached, *Shape:* (n_words,)."""
         if vocabulary not in self._ids:
             self._ids[vocabulary] = vocabulary.encode_words(self.words, len(self.words))
         return self._ids[vocabulary]
@@ -36,11 +32,11 @@ class NumberedWords:
 
 @dataclass(frozen=True, eq=False)
 class NumberedPhrases(Sequence[bytes]):
-    """Phrases, as text to those who take one by its place.
+    """Phrases as numbers of words; an item is its text.
 
     Attributes:
         words: of all phrases.
-        numbers: of the words of one phrase after the other, *Shape:* (n_words,).
+        numbers: words of all phrases, concatenated, *Shape:* (n_words,).
         starts: first word of each phrase, and n_words at the end, *Shape:* (n + 1,).
     """
 
@@ -63,7 +59,7 @@ class NumberedPhrases(Sequence[bytes]):
         return b" ".join([self.words.words[word] for word in words])
 
     def distinct(self) -> tuple[NumberedPhrases, NDArray[np.int64]]:
-        """As `contract.distinct.distinct`."""
+        """The distinct items in order of first occurrence, and the place of each item in them, (n_items,)."""
         numbers: dict[bytes, int] = {}
         keys = pieces(self.numbers, self.starts)
         which = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
@@ -72,7 +68,7 @@ class NumberedPhrases(Sequence[bytes]):
         return NumberedPhrases(self.words, words, starts), which
 
     def encoded(self, vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """As `Vocabulary.encode_text`."""
+        """See `Vocabulary.encode_text`."""
         return self.words.ids_in(vocabulary)[self.numbers], np.diff(self.starts)
 
 
@@ -98,5 +94,5 @@ def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:
 
 
 def distinct_phrases(phrases: Sequence[bytes]) -> tuple[Sequence[bytes], NDArray[np.int64]]:
-    """As `distinct`; phrases given as numbers of words stay numbers."""
+    """See `distinct`; phrases given as numbers of words stay numbers."""
     return phrases.distinct() if isinstance(phrases, NumberedPhrases) else distinct(phrases)

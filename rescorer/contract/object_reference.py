@@ -1,6 +1,6 @@
-"""Python objects named by a text, `package.module:NAME`, as the entry points of Python packages are.
+"""Python objects named `package.module:NAME`, like entry points of Python packages.
 
-Importing a module runs it, so only what the user names on the command line, or trusts, is loaded.
+Importing a module runs it, so only names given or trusted by the user are loaded.
 """
 
 from __future__ import annotations
@@ -21,23 +21,14 @@ OWN_PACKAGE = __name__.partition(".")[0]
 
 @dataclass(frozen=True)
 class ObjectReference:
-    """Where an object is.
-
-    Attributes:
-        module: its module, as `import` takes it.
-        name: its name in the module.
-    """
+    """The module of an object, as `import` takes it, and its name there."""
 
     module: str
     name: str
 
     @classmethod
     def parse(cls, text: str, default_name: str = "") -> ObjectReference:
-        """Read `package.module:NAME`.
-
-        Args:
-            text: what the user wrote.
-            default_name: the name where the text ends at its colon; without one a name is needed.
+        """Read `package.module:NAME`; `default_name` completes a text that ends at its colon.
 
         Raises:
             ConfigError: the text has another form.
@@ -53,15 +44,15 @@ class ObjectReference:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is code of this package."""
+        """Whether it belongs to this package."""
         return self.module.partition(".")[0] == OWN_PACKAGE
 
     def load(self) -> object:
-        """Import the module and take the object from it.
+        """Import the module and return the object.
 
         Raises:
-            ConfigError: Python finds no such module, or it has no such name.
-            InputError: the module itself fails, with the line in it.
+            ConfigError: the module or the name does not exist.
+            InputError: the module itself fails; names the line in it.
         """
         module = self._module()
         if not hasattr(module, self.name):
@@ -82,7 +73,7 @@ class ObjectReference:
             raise self._failed_import(error) from error
 
     def _failed_import(self, error: BaseException) -> InputError:
-        """What the import raised, with the last line of the user's code that it was in."""
+        """The import's error, with the last line of the user's code involved."""
         if isinstance(error, SyntaxError) and error.filename:
             path, line = error.filename, error.lineno
         else:
@@ -95,11 +86,9 @@ class ObjectReference:
 
 
 def imported_when_called(place: str, *bound: object) -> Callable[..., Any]:
-    """A function whose module is imported at its first call, so that who never calls it does not load that.
+    """Return a function (package.module:NAME) whose module is imported at its first call.
 
-    Args:
-        place: package.module:NAME of the function.
-        bound: arguments that it gets behind those of a call.
+    The arguments `bound` follow those of a call.
     """
     reference = ObjectReference.parse(place)
     return lambda *arguments: cast(Callable[..., Any], reference.load())(*arguments, *bound)

@@ -1,4 +1,4 @@
-"""What a scorer is: values of phrase pairs and sentence pairs, and log-probabilities of words."""
+"""The interface of scorers: values of phrase or sentence pairs, log-probabilities of words."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from rescorer.contract.vocabulary import Vocabulary
 
 
 class LogZ(NamedTuple):
-    """Natural log of the softmax's denominator over held-out text.
-
-    Attributes:
-        mean: over all predicted words.
-        sd: its standard deviation.
-    """
+    """Natural log of the softmax denominator over held-out text: mean and standard deviation over all words."""
 
     mean: float
     sd: float
@@ -32,23 +27,18 @@ class Scorer(Protocol):
 
     @property
     def shortlist(self) -> Vocabulary | None:
-        """The target words it knows; None where unknown words cannot be counted."""
+        """The known target words; None where unknown words cannot be counted."""
 
     @property
     def needs_links(self) -> bool:
         """Whether a batch must have word links."""
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
-        """What enters the log-linear model: natural log of p(target | source), </s> included.
+        """Natural log of p(target | source), </s> included, or another value, *Shape:* (n_pairs,).
 
-        Words outside a shortlist are <unk>. A scorer that knows no probability gives its own value.
-        A pair's value does not depend on the other pairs of its batch (to 1e-5).
-
-        Args:
-            batch: the pairs; equal neighbours are computed once.
-
-        Returns:
-            *Shape:* (n_pairs,).
+        Words outside a shortlist are <unk>. A scorer without probabilities returns its own value.
+        A pair's value does not depend on the other pairs of its batch (to 1e-5); equal neighbours are
+        computed once.
 
         Raises:
             UnscorablePair: the scorer has no value for a pair.
@@ -56,7 +46,7 @@ class Scorer(Protocol):
 
 
 class WordLogProbs(NamedTuple):
-    """What single words have, pair by pair, </s> behind the words of each.
+    """Log-probabilities of single words, pair by pair, each pair's </s> after its words.
 
     Attributes:
         log_probs: natural log p(word | the words before it, and the source), *Shape:* (n_words,).
@@ -75,19 +65,15 @@ class WordScorer(Protocol):
         """Natural log-probabilities of all words; those of a pair add up to its value.
 
         Words outside a shortlist are <unk>.
-
-        Args:
-            batch: the pairs.
         """
 
 
 @dataclass(frozen=True)
 class NamedScorer:
-    """A scorer and what it is.
+    """A scorer with its name and fingerprint.
 
     Attributes:
         name: for reports: the model's directory, or the control.
-        scorer: gives the values.
         fingerprint: changes whenever the values may change; guards `resume`.
     """
 

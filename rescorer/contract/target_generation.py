@@ -1,4 +1,4 @@
-"""Generating targets: the settings, the result, and the protocol of a generator."""
+"""Target generation: settings, result, and the generator protocol."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Generated(NamedTuple):
 
 
 class TargetGenerator(Protocol):
-    """What generates targets of sources."""
+    """Generates targets of sources."""
 
     @property
     def shortlists(self) -> Shortlists:
-        """The words of the network; without a source shortlist no source is read."""
+        """The network's words; without a source shortlist no source is read."""
 
     def generate(
         self,

@@ -1,4 +1,4 @@
-"""A model directory in memory, and what its record says of its training."""
+"""A model directory in memory, and its training record."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ LOG_NAME = "training.jsonl"
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What a config.json says of a training, as far as scores depend on it.
+    """The part of a training's record in config.json on which scores depend.
 
     Attributes:
-        reading: how the data were read.
         is_self_normalised: whether the network was trained to have a softmax denominator of 1.
-        log_z: that of held-out text; None where it was not measured.
+        log_z: on held-out text; None if not measured.
     """
 
     reading: Reading = "as-is"
@@ -50,13 +49,9 @@ class TrainingRecord:
 
 @dataclass(frozen=True)
 class TrainedModel(Generic[Network]):
-    """A model directory in memory.
+    """A model directory in memory; the network is in evaluation mode, on the CPU.
 
-    Attributes:
-        architecture: its name.
-        network: in evaluation mode, on the CPU.
-        shortlists: the network's.
-        description: all of config.json.
+    `description` is all of config.json.
     """
 
     architecture: str
@@ -66,19 +61,19 @@ class TrainedModel(Generic[Network]):
 
     @property
     def training(self) -> TrainingRecord:
-        """What its training says of it."""
+        """The record of its training."""
         return TrainingRecord.of(self.description)
 
     @property
     def reverses_sides(self) -> bool:
-        """Whether the network was trained on swapped sides: it knows p(source | target)."""
+        """Whether the network was trained on swapped sides: it models p(source | target)."""
         return reverses_sides(self.training.reading)
 
     def as_read(self, pairs: Batch) -> Batch:
-        """The pairs, the side read by the network first."""
+        """The pairs with the side read by the network first."""
         return pairs.sides_swapped() if self.reverses_sides else pairs
 
     @property
     def goes_right_to_left(self) -> bool:
-        """Whether the network was trained on turned sentences: it predicts the last word first."""
+        """Whether the network predicts the last word first."""
         return goes_right_to_left(self.training.reading)

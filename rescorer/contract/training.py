@@ -1,4 +1,4 @@
-"""What a training is made of: its data, its settings and its task."""
+"""The parts of a training: data, settings and task."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
 
 @dataclass(frozen=True)
 class Data:
-    """Files of the data of a training.
+    """Files of training data.
 
     Attributes:
         path: a phrase table, or target text, one sentence a line.
         source: the source text of parallel text, line by line.
         links: its word links in Pharaoh format, line by line.
-        texts: source and target text whose words are counted for the shortlists of a model of phrase
-            pairs; None counts those of the pairs.
-        cache: a directory keeping the pairs of a phrase table for later trainings.
-        shortlists: those of the network that is trained further; None chooses them from the data.
+        texts: source and target text to count the words of a phrase model's shortlists in; None counts
+            those of the pairs.
+        cache: directory that keeps the pairs of a phrase table for later trainings.
+        shortlists: those of the network trained further; None chooses them from the data.
     """
 
     path: StrPath
@@ -40,7 +40,7 @@ class Data:
 
 
 class TrainingSettings(Protocol):
-    """What the settings of each architecture have; a frozen dataclass."""
+    """Fields of every architecture's settings, a frozen dataclass."""
 
     @property
     def loop(self) -> Any:
@@ -65,17 +65,17 @@ class Batches(Protocol[AnyBatch]):
 
 
 class Task(Protocol, Generic[TaskBatch]):
-    """What is learned: the batches of an epoch and their loss."""
+    """A training objective: batches of an epoch and their loss."""
 
     def batches(self, epoch: int) -> Batches[TaskBatch]:
-        """The batches of an epoch, in their order; the same ones for the same number."""
+        """The batches of an epoch in order; the same number gives the same batches."""
 
     @property
     def batch_size(self) -> int:
-        """Items of an update, whatever it counts."""
+        """Items of an update, in the task's own unit."""
 
     def parts(self, batch: TaskBatch, n_parts: int) -> list[TaskBatch]:
-        """A batch in at most n_parts parts, none empty: their losses sum up to that of the batch."""
+        """A batch in at most n_parts non-empty parts, whose losses sum to that of the batch."""
 
     def n_words(self, batch: TaskBatch) -> float:
         """The weight of the words of a batch."""
@@ -97,12 +97,10 @@ class Prepared:
 
     Attributes:
         network: with its initial weights.
-        task: batches and losses.
-        shortlists: the network's.
-        digest: of all data learned from; guards `resume`.
-        record: what else is to be kept with the model.
-        finish: makes ready for scores without the denominator Z what has been trained for that, and
-            measures log Z on held-out text, None without such text; it changes no probability.
+        digest: of all training data; guards `resume`.
+        record: further entries of the model's record.
+        finish: prepares a self-normalised network for scores without the denominator Z, and measures
+            log Z on held-out text, None without such text; it changes no probability.
     """
 
     network: nn.Module

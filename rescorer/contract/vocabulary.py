@@ -24,9 +24,7 @@ class Vocabulary:
     """Words and ids: 0 is </s>, 1 is <unk>, then the words by falling frequency.
 
     A word of a phrase spelt </s> is unknown: only the end of a phrase is its end.
-
-    Args:
-        words: the shortlist without the two special words.
+    `words` is the shortlist without the two special words.
     """
 
     end_id = 0
@@ -70,18 +68,18 @@ class Vocabulary:
         write_lines(path, list(self.words))
 
     def encode_words(self, words: Iterable[bytes], n_words: int = -1) -> NDArray[np.int32]:
-        """The id of each word, *Shape:* (n_words,); quicker where their number is given."""
+        """The id of each word, *Shape:* (n_words,); faster if n_words is given."""
         ids = map(self._ids.get, words, itertools.repeat(self.unknown_id))
         return np.fromiter(ids, np.int32, n_words)
 
     def encode_phrases(
         self, phrases: Sequence[bytes]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids of the words of many phrases.
+        """Encode many phrases.
 
         Returns:
-            Ids, </s> (0) behind the end of each, with room for one </s> at least,
-            *Shape:* (n, max_len + 1); words in each, *Shape:* (n,).
+            Ids padded with </s> (0), at least one after each phrase, *Shape:* (n, max_len + 1); the number of
+            words of each, *Shape:* (n,).
         """
         flat, lens = self.encode_text(phrases)
         ids = np.full((len(lens), int(lens.max(initial=0)) + 1), self.end_id, np.int32)
@@ -89,10 +87,10 @@ class Vocabulary:
         return ids, lens
 
     def encode_text(self, phrases: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids of the words of many phrases, one after another.
+        """Encode many phrases, concatenated.
 
         Returns:
-            Ids, *Shape:* (n_words,); words in each phrase, *Shape:* (n,).
+            Ids, *Shape:* (n_words,); the number of words of each phrase, *Shape:* (n,).
         """
         if isinstance(phrases, NumberedPhrases):
             return phrases.encoded(self)
@@ -115,23 +113,14 @@ def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
 
 
 class Shortlists(NamedTuple):
-    """The words a network knows.
-
-    Attributes:
-        source: None where the network sees no source words.
-        target: of the target.
-    """
+    """The words a network knows; `source` is None where it sees no source words."""
 
     source: Vocabulary | None
     target: Vocabulary
 
     @property
     def source_words(self) -> Vocabulary:
-        """The source words of a network that sees some.
-
-        Raises:
-            ValueError: it sees none.
-        """
+        """The source words; a ValueError if the network sees none."""
         if self.source is None:
             raise ValueError("phrase pairs need a source shortlist")
         return self.source

@@ -1,4 +1,4 @@
-"""How far scores without the softmax's denominator are from the exact ones."""
+"""Differences between scores without the softmax denominator and exact ones."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ BLOCK_ROWS = 1000
 
 @dataclass(frozen=True)
 class Agreement:
-    """Exact against unnormalised scores.
+    """Exact and unnormalised scores compared.
 
     Attributes:
         n_pairs: compared phrase pairs.
         mean_abs_log_total: mean |log Z| over all target prefixes, natural log.
         mean_difference: mean absolute difference of log p(target | source).
-        rank_correlation: Spearman's, of log p(target | source); NaN where one side has one value.
+        rank_correlation: Spearman's, of log p(target | source); NaN where all values of one kind are
+            equal.
     """
 
     n_pairs: int
@@ -54,7 +55,7 @@ class _Layered(Scorer, Protocol):
 
 
 class _Recorder:
-    """An output layer that keeps every log Z it computes."""
+    """An output layer that records every log Z computed."""
 
     def __init__(self, layer: OutputLayer) -> None:
         self.layer = layer
@@ -72,13 +73,7 @@ class _Recorder:
 
 
 def agreement(model: TrainedModel[Any], batch: Batch, compute: Compute) -> Agreement:
-    """Score pairs both ways.
-
-    Args:
-        model: with a softmax as its output layer.
-        batch: the pairs.
-        compute: how both are computed.
-    """
+    """Score pairs both ways with a model that has a softmax output layer."""
     batch = model.as_read(batch)
     new_scorer = load(model.architecture).scorer
     exact = cast(_Layered, new_scorer(model, replace(compute, unnormalized=False)))
@@ -94,7 +89,7 @@ def agreement(model: TrainedModel[Any], batch: Batch, compute: Compute) -> Agree
 
 
 def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Spearman's; NaN where all values of one side are equal."""
+    """Spearman's; NaN if all values of one argument are equal."""
     from scipy.stats import spearmanr  # here, since a column without it needs no extra
 
     if np.ptp(one) == 0 or np.ptp(other) == 0:
@@ -105,14 +100,7 @@ def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> f
 def table_agreement(
     directory: Path, table: str, seed: int, compute: Compute, trust_code: bool = False
 ) -> Agreement:
-    """Score rows of a table, drawn at random, both ways.
-
-    Args:
-        directory: of the model.
-        table: a phrase table.
-        seed: which rows.
-        compute: how both are computed.
-        trust_code: see `rescorer.models.model_directory.load_model`.
+    """Score randomly drawn rows of a phrase table both ways.
 
     Raises:
         InputError: the directory is not a whole model, or the table is malformed.
@@ -122,9 +110,9 @@ def table_agreement(
 
 
 def sampled_rows(table: str, n_rows: int, seed: int) -> Batch:
-    """Pairs of rows drawn at random from a table, read once.
+    """Draw rows at random from a table, reading it once.
 
-    Reservoir sampling by blocks: each row has a random number, and the lowest ones are kept.
+    Reservoir sampling by blocks: each row gets a random number; the lowest ones are kept.
     """
     rng = np.random.default_rng(seed)
     keys, rows = np.empty(0), list[tuple[bytes, bytes, bytes]]()

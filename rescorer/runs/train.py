@@ -1,4 +1,4 @@
-"""One training, of a new network or from a trained one, to a model directory, for every architecture."""
+"""A training run of any architecture, from scratch or from a trained network, to a model directory."""
 
 from __future__ import annotations
 
@@ -40,13 +40,7 @@ NEEDED: Mapping[DataKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Start:
-    """The network that a training begins with.
-
-    Attributes:
-        directory: of the model.
-        model: what is in it.
-        digest: of its files.
-    """
+    """The trained model that a training starts from, and the digest of its files."""
 
     directory: Path
     model: TrainedModel[Any]
@@ -54,11 +48,7 @@ class Start:
 
     @classmethod
     def load(cls, directory: Path, architecture: str) -> Start:
-        """Read a model directory.
-
-        Args:
-            directory: of the model.
-            architecture: what the user calls the network, who thereby trusts the code of one from outside.
+        """Read a model directory; naming its architecture, the user trusts its code.
 
         Raises:
             InputError: the directory is not a whole model.
@@ -73,10 +63,10 @@ class Start:
         return cls(directory, load_model(directory, trust_code=True), fingerprint(directory))
 
     def settings(self, settings: Any) -> Any:
-        """The settings of a training, with the sizes and the reading of this network.
+        """Training settings with the sizes and the reading of this network.
 
         Raises:
-            ConfigError: they have others, which are not the defaults either.
+            ConfigError: they differ from these and from the defaults.
         """
         own = {"model": settings_of_sizes(self.directory, self.model.description).model}
         if hasattr(settings, "reading"):
@@ -90,20 +80,20 @@ class Start:
         return replace(settings, **own)
 
     def data(self, data: Data) -> Data:
-        """The data of a training, with the shortlists of this network.
+        """Training data with the shortlists of this network.
 
         Raises:
-            ConfigError: there are texts to choose shortlists from.
+            ConfigError: texts for choosing shortlists are given.
         """
         if data.texts is not None:
             raise ConfigError(f"the shortlists are those of {self.directory}: leave --texts out")
         return replace(data, shortlists=self.model.shortlists)
 
     def give_weights(self, prepared: Prepared) -> None:
-        """Replace the initial weights of a prepared network by those of this one.
+        """Replace the initial weights of a prepared network by this network's.
 
         Raises:
-            ConfigError: the architecture has chosen shortlists of its own.
+            ConfigError: the architecture chose its own shortlists.
         """
         if prepared.shortlists != self.model.shortlists:
             raise ConfigError(
@@ -134,21 +124,21 @@ def train(
 
     Args:
         architecture: its name.
-        data: what it is trained on.
+        data: training data of the architecture's kind.
         out: the model directory.
-        settings: of the dataclass that the architecture names.
+        settings: of the architecture's own dataclass.
         resume: continue an interrupted training in the same directory.
         device: "cpu" or "cuda".
-        seed: of weights, held-out data, order and samples; the same seed and settings give the same
-            model, interrupted and resumed or not, where passes and not minutes limit the training.
-        peers: the processes that train together; the first one writes.
-        start: model directory of a network of this architecture, which is trained further: it keeps its
-            shortlists, sizes and reading.
+        seed: of weights, held-out data, order and samples. The same seed and settings give the same model,
+            resumed or not, if passes and not minutes limit the training.
+        peers: the processes of a distributed training; the first one writes.
+        start: model directory of a network of this architecture to train further; it keeps its shortlists,
+            sizes and reading.
 
     Raises:
-        InputError: the data are malformed or there are none, or `start` is not a whole model.
-        ConfigError: the interrupted training had other settings, other data are needed, or processes
-            have different ones; or data or `start` would be overwritten; or `start` does not fit.
+        InputError: the data are malformed or empty, or `start` is not a whole model.
+        ConfigError: the interrupted training had other settings; the data do not fit the architecture or
+            differ between processes; data or `start` would be overwritten; or `start` does not fit.
         UserError: another command writes into the directory.
     """
     read = (data.path, data.source, data.links, *(data.texts or ()))
@@ -188,14 +178,14 @@ def train(
 
 
 def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
-    """The version of this package, and SHA-256 of the files, without pipes: these can be read once only."""
+    """The package's version and the SHA-256 of the files, except pipes, which can be read only once."""
     plain = [Path(path) for path in files if not is_stream(path)]
     digests = digests_by_name((path, file_digest(path)) for path in plain)
     return {"version": package_version(), "files": digests}
 
 
 def _hold(out: Path, peers: Peers, stack: contextlib.ExitStack) -> None:
-    """Let the process that writes hold the directory until the stack ends."""
+    """Let the writing process hold the directory until the stack closes."""
     if peers.is_first:
         stack.enter_context(held_directory(out))
 
@@ -216,7 +206,7 @@ def _check_options(data: Data, kind: DataKind, architecture: str) -> None:
 
 
 def _check_kind(data: Data, kind: DataKind, architecture: str) -> None:
-    """Refuse data of another kind than the architecture learns from."""
+    """Refuse data of a kind from which the architecture does not learn."""
     for name, option in (("source", "--source"), ("links", "--links")):
         is_given, is_needed = getattr(data, name) is not None, name in NEEDED[kind]
         if is_needed and not is_given:

@@ -1,9 +1,7 @@
 """CSLM: a feed-forward n-gram language model over the target shortlist (Schwenk 2007; Cho et al. 2014).
 
-Its value is log p(target). The network, its training on target text, and the scorers of sentences and of the
-n-grams of the search.
-
-Notation: V is the shortlist with </s> and <unk>; the input knows one word more, <s>, whose id is V.
+Its value is log p(target).
+Notation: V is the shortlist with </s> and <unk>; the input has one word more, <s>, whose id is V.
 """
 
 from __future__ import annotations
@@ -54,12 +52,7 @@ class CslmConfig:
 
 
 class Cslm(FeedForward):
-    """p(word | previous words); the window has the order of the text.
-
-    Args:
-        config: sizes.
-        n_words: V.
-    """
+    """p(word | previous words); the window has the order of the text, and n_words is V."""
 
     def __init__(self, config: CslmConfig, n_words: int) -> None:
         widths = LayerWidths(config.embedding_width, config.first_width, config.second_width)
@@ -69,7 +62,7 @@ class Cslm(FeedForward):
 
     @property
     def start_id(self) -> int:
-        """The id of <s>, which pads the context at the start of a sentence."""
+        """The id of <s>, which pads contexts at the start of a sentence."""
         return self.n_words
 
 
@@ -133,12 +126,12 @@ def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
 
 
 def cslm_ngram_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowNgramScorer:
-    """What the search asks a CSLM for."""
+    """The n-gram scorer of a CSLM for use during search."""
     return window_ngram_scorer(model, compute, model.network.config.context_words)
 
 
 def cslm_embeddings(model: TrainedModel[Cslm]) -> dict[Side, NDArray[np.float32]]:
-    """The vectors of the previous words in a window, *Shape:* (n_words, r) each."""
+    """The vectors of the previous words of a window, *Shape:* (n_words, r) each."""
     vectors = model.network.embedding.weight.detach().cpu().numpy()
     return {"target": vectors[: len(model.shortlists.target)]}
 

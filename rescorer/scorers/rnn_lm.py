@@ -1,8 +1,7 @@
-"""RNN language model: p(word | all words before it in the sentence), from the sentence's start to </s>.
+"""RNN language model: p(word | all previous words of the sentence), from the sentence's start to </s>.
 
 Mikolov et al. (2010) with a gated unit (Cho et al. 2014) or an LSTM (Sundermeyer et al. 2012), and a narrow
 linear layer below the softmax, the expensive part of a large shortlist. Its value is log p(target).
-The network, its training on target text, and a scorer that looks words up.
 
 Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = shortlist with </s> and <unk>.
 """
@@ -59,21 +58,13 @@ class RnnLmConfig:
 
 
 class NoSource(NamedTuple):
-    """What a language model knows of each source: nothing.
-
-    Attributes:
-        rows: as many rows as sources, without numbers, *Shape:* (n, 0).
-    """
+    """A language model's knowledge of the sources: one empty row for each, *Shape:* (n, 0)."""
 
     rows: Tensor
 
 
 class WordInputs(NamedTuple):
-    """What steps take from their previous words.
-
-    Attributes:
-        unit: pre-activations of the unit, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
-    """
+    """Inputs of steps from their previous words: pre-activations of the unit, (n, 3 d), of an LSTM (n, 4 d)."""
 
     unit: Tensor
 
@@ -81,11 +72,7 @@ class WordInputs(NamedTuple):
 class RnnLm(nn.Module):
     """log p(target) as a sum over the words and </s>, natural log; the source is ignored.
 
-    The input knows one word more than the output: <s>, whose id is V.
-
-    Args:
-        config: sizes.
-        n_words: V.
+    The input has one word more than the output: <s>, whose id n_words is V.
     """
 
     def __init__(self, config: RnnLmConfig, n_words: int) -> None:
@@ -114,11 +101,11 @@ class RnnLm(nn.Module):
         return self.unit.start(len(source.rows))
 
     def word_inputs(self) -> Tensor:
-        """Pre-activations of the unit for each word, <s> the last one, *Shape:* (V + 1, any)."""
+        """Pre-activations of the unit for each word, <s> last, *Shape:* (V + 1, any)."""
         return self.unit.inputs(self.embedding.weight)
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
-        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
+        """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""
         return WordInputs(self.unit.inputs(self.embedding(words % self.embedding.num_embeddings)))
 
     def carry(self, state: Any) -> Any:
@@ -141,14 +128,11 @@ class RnnLm(nn.Module):
         return hidden if self.factor is None else self.factor(hidden)
 
     def log_probs(self, target: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target), sentence by sentence: the plain path that others are tested with.
+        """Natural log p(target) of each sentence, (batch,): the plain path, as a reference for tests.
 
         Args:
-            target: ids, </s> behind the last word of each, *Shape:* (batch, target_len + 1).
+            target: ids, </s> after the last word of each, *Shape:* (batch, target_len + 1).
             target_lens: words without </s>, *Shape:* (batch,).
-
-        Returns:
-            *Shape:* (batch,).
         """
         source = NoSource(self.output.weight.new_zeros(len(target), 0))
         return plain_log_probs(self, source, target, target_lens)
@@ -205,11 +189,9 @@ RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
 
 
 class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
-    """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
+    """An RNN language model with lookup tables for products of single words; a `Recurrent`.
 
-    Args:
-        network: trained, on the device it computes on.
-        dtype: of the products; sums, gates and softmax are float32 in either case.
+    Products have the type `dtype`; sums, gates and softmax are always float32.
     """
 
     @torch.inference_mode()
@@ -218,12 +200,12 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
         self._word_inputs = network.word_inputs()
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
-        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
+        """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""
         return WordInputs(self._word_inputs[words])
 
 
 def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
-    """The same network with the products of the steps in a type."""
+    """The same network with step products of a type."""
     narrow = with_same_weights(network)
     narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
     if narrow.factor is not None:
@@ -235,8 +217,8 @@ def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
 def rnn_lm_scorer(model: TrainedModel[RnnLm], compute: Compute) -> RnnLmScorer:
     """Natural log p(target) under an RNN language model; the source is ignored.
 
-    A phrase is scored as a sentence of its own, from its start to </s>. In a table's column this is an
-    approximation, since the phrase will be within other words.
+    A phrase is scored as a sentence of its own, from its start to </s>: in a table's column this is an
+    approximation, since the phrase will be surrounded by other words.
     """
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)

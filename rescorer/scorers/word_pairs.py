@@ -1,12 +1,12 @@
-"""A linear phrase model, the rival of networks over bags of words: weights of source-target word pairs.
+"""A linear phrase model, the baseline of networks over bags of words: weights of source-target word pairs.
 
     v(s, t) = sum_i sum_j w(s_i, t_j)
 
-These are the word pair features of Watanabe et al. (2007), of all words of a phrase pair instead of the linked
-ones. A hash gives the place of a pair's weight (Weinberger et al. 2009); pairs with the same hash share it.
-The weights are trained by contrast on the pairs of a phrase table.
+The word pair features are those of Watanabe et al. (2007), over all words of a phrase pair instead of
+linked ones. A pair's weight is found by a hash (Weinberger et al. 2009), shared by colliding pairs.
+Weights are trained contrastively on the pairs of a phrase table.
 
-Notation: n phrase pairs; S distinct sources and T distinct targets; U and W distinct words of theirs.
+Notation: n phrase pairs; S distinct sources and T distinct targets; U and W their distinct words.
 """
 
 from __future__ import annotations
@@ -58,12 +58,7 @@ class WordPairsConfig:
 
 
 class WordPairs(nn.Module):
-    """Values of phrase pairs.
-
-    Args:
-        config: the size.
-        n_target_words: target shortlist with </s> (in no pair) and <unk>.
-    """
+    """Values of phrase pairs; n_target_words counts </s> (which is in no pair) and <unk>."""
 
     def __init__(self, config: WordPairsConfig, n_target_words: int) -> None:
         super().__init__()
@@ -72,7 +67,7 @@ class WordPairs(nn.Module):
         self.pair_weights = nn.Parameter(torch.zeros(2**config.hash_bits))
 
     def weights_of(self, sources: NDArray[np.integer], targets: NDArray[np.integer]) -> Tensor:
-        """Weights w of pairs of word ids, whose shapes are brought together."""
+        """Weights w of pairs of word ids with shapes that broadcast."""
         first, second = sources.astype(np.uint64), targets.astype(np.uint64)
         keys = first * np.uint64(self.n_target_words) + second
         places = (keys * MULTIPLIER) >> np.uint64(64 - self.config.hash_bits)
@@ -115,7 +110,7 @@ def _inside(phrases: Phrases) -> NDArray[np.bool_]:
 
 
 def _counted(phrases: Phrases) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The words of all phrases, *Shape:* (U,), and how often each phrase has each, *Shape:* (S, U)."""
+    """The words of all phrases, *Shape:* (U,), and the count of each in each phrase, *Shape:* (S, U)."""
     inside = _inside(phrases)
     words, which = np.unique(phrases[0][inside], return_inverse=True)
     counts = np.zeros((len(inside), len(words)), np.float32)
@@ -148,25 +143,21 @@ def _losses(
 
 
 def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:
-    """The sums of the weights of a batch."""
+    """Sums of the weights of a batch."""
     sources, targets = batch.sources, batch.targets
     table = network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
     return ContrastValues(table, table[sources.which, targets.which])
 
 
 def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> WordPairs:
-    """A network whose weights are 0."""
+    """A network with zero weights."""
     return WordPairs(config.model, len(shortlists.target))
 
 
 class WordPairsScorer:
-    """The sum of the weights of the word pairs; it is no log-probability.
+    """The sum of the weights of the word pairs; not a log-probability.
 
-    Several threads may use one scorer. It has no products, so it is float32 in any precision.
-
-    Args:
-        network: on the device it computes on.
-        shortlists: its words.
+    Several threads may use one scorer. Without products, it is float32 in any precision.
     """
 
     needs_links = False
@@ -177,7 +168,7 @@ class WordPairsScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words the network knows."""
+        """The target words known to the network."""
         return self._shortlists.target
 
     @torch.inference_mode()
@@ -188,7 +179,7 @@ class WordPairsScorer:
 
 
 def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordPairsScorer:
-    """What the words of source and target weigh together."""
+    """The total weight of the word pairs of source and target."""
     return WordPairsScorer(model.network.to(compute.place), model.shortlists)
 
 

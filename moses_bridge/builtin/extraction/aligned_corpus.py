@@ -1,4 +1,4 @@
-"""Parallel text with word links as arrays of numbers."""
+"""Parallel text with word links as number arrays."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Text:
     Attributes:
         vocabulary: the distinct words and `|||`, in the order of lines beginning with them under
             `LC_ALL=C sort`: word plus blank compared byte by byte.
-        words: (n_words,) numbers of the running words in the vocabulary.
-        starts: (n_sentences + 1,) where each sentence begins in `words`.
+        words: (n_words,) vocabulary numbers of the running words.
+        starts: (n_sentences + 1,) start of each sentence in `words`.
         bar: number of `|||`, the end of a phrase in a table.
     """
 
@@ -43,7 +43,7 @@ class Text:
 
 
 class Links(NamedTuple):
-    """The links seen from one side: those of word i are `others[starts[i]:starts[i + 1]]`.
+    """Links seen from one side: those of word i are `others[starts[i]:starts[i + 1]]`.
 
     Attributes:
         starts: (n_words + 1,) offsets into `others`.
@@ -67,20 +67,14 @@ class AlignedCorpus:
 def read_aligned_corpus(
     source: StrPath, target: StrPath, links: StrPath, directory: Path
 ) -> AlignedCorpus:
-    """Read two tokenised texts and the links between them, line by line.
+    """Read two tokenised texts and their links (source-target), line by line.
 
-    Words are separated by blanks and tabs. The distinct words are in memory; all arrays are in
-    files without names, freed with them: 12 bytes a word and 8 a link.
-
-    Args:
-        source: source text.
-        target: target text.
-        links: the links, source-target.
-        directory: a directory with room for the files.
+    Words are separated by blanks and tabs. The distinct words are in memory; all arrays are in anonymous
+    files in `directory`, 12 bytes a word and 8 a link.
 
     Raises:
-        InputError: a file is shorter than another, a link is malformed or points past the end of
-            its sentence, or a word is `|||`.
+        InputError: a file is shorter than another, a link is malformed or points past the end of its
+            sentence, or a word is `|||`.
         OSError: the disk is full.
     """
     source_text, target_text = read_text(source, directory), read_text(target, directory)
@@ -195,7 +189,7 @@ class _SpilledLinks:
         self._starts.append(np.zeros(1))
 
     def add(self, ones: NDArray[np.int32], others: NDArray[np.int32], first: int, end: int) -> None:
-        """The links of the words from `first` to before `end`, in any order."""
+        """Add the links of the words from `first` to before `end`, in any order."""
         counts = np.bincount(ones - first, minlength=int(end - first))
         self._starts.append(len(self._others) + np.cumsum(counts))
         self._others.append(others[np.lexsort((others, ones))])

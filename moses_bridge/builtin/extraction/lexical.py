@@ -1,4 +1,4 @@
-"""Word translation probabilities from linked text, as train-model.perl step 4 counts them."""
+"""Word translation probabilities from linked text, counted like train-model.perl's step 4."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles, parts
 from moses_bridge.base.textio import StrPath, write_lines
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    WORDS_AT_ONCE,
-    AlignedCorpus,
-    Links,
-    Text,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, AlignedCorpus, Links, Text
 
 NULL = b"NULL"
 N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
@@ -28,8 +23,8 @@ N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
 class LexicalTable:
     """Linked word pairs and their probabilities.
 
-    A word without any link counts as linked once to NULL, whose number on either side is one
-    above the last of the vocabulary.
+    A word without any link counts as linked once to NULL, whose number on either side is one above the last of
+    the vocabulary.
 
     Attributes:
         sources, targets: (n_pairs,) numbers of the words, ascending.
@@ -66,7 +61,7 @@ class LinkProbs(NamedTuple):
 
 
 class _Linked(NamedTuple):
-    """Words of one side and the words they are linked with; a word without link is linked with NULL.
+    """Words of one side and their linked words; a word without link is linked to NULL.
 
     Attributes:
         words: (n,) numbers of words, in the order of the text; each as often as it has links.
@@ -95,7 +90,7 @@ def _linked(text: Text, other: Text, links: Links) -> Iterator[_Linked]:
 
 
 def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
-    """Count the links of the whole corpus; the distinct word pairs are in memory, some 100 bytes each."""
+    """Count the links of the whole corpus; distinct word pairs are in memory, some 100 bytes each."""
     n_sources = len(corpus.source.vocabulary) + 1
     n_targets = len(corpus.target.vocabulary) + 1
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -119,7 +114,7 @@ def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
 def _added(
     keys: NDArray[np.int64], counts: NDArray[np.int64], more: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct keys, ascending, and their counts, after adding more of them."""
+    """Add more keys to distinct ascending ones with counts; return both anew."""
     new_keys, new_counts = np.unique(more, return_counts=True)
     both, places = np.unique(np.concatenate([keys, new_keys]), return_inverse=True)
     totals = np.zeros(len(both), np.int64)
@@ -129,23 +124,21 @@ def _added(
 
 
 def target_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
-    """p(target word | source word) beside the links of the target words, in a file in `directory`."""
+    """p(target word | source word) for each link of the target words, in a file in `directory`."""
     linked = _linked(corpus.target, corpus.source, corpus.of_target)
     probs = ((part, table.rows_of(part.others, part.words)) for part in linked)
     return _beside_links(table.target_given_source, probs, directory)
 
 
 def source_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
-    """p(source word | target word) beside the links of the source words, in a file in `directory`."""
+    """p(source word | target word) for each link of the source words, in a file in `directory`."""
     linked = _linked(corpus.source, corpus.target, corpus.of_source)
     probs = ((part, table.rows_of(part.words, part.others)) for part in linked)
     return _beside_links(table.source_given_target, probs, directory)
 
 
 def _beside_links(
-    probs: NDArray[np.float64],
-    rows: Iterable[tuple[_Linked, NDArray[np.int64]]],
-    directory: Path,
+    probs: NDArray[np.float64], rows: Iterable[tuple[_Linked, NDArray[np.int64]]], directory: Path
 ) -> LinkProbs:
     with ArrayFiles(directory) as files:
         links, nulls = files.new(np.float64), files.new(np.float64)
@@ -161,7 +154,7 @@ def write_lexical_tables(
 ) -> None:
     """Write `lex.e2f` (source target p(source|target)) and `lex.f2e` (target source p(target|source)).
 
-    The rows are Moses's. Their order is ascending here, that of a hash in Moses.
+    The rows are Moses's, in ascending order instead of that of a hash.
     """
     sources = [*corpus.source.vocabulary, NULL]
     targets = [*corpus.target.vocabulary, NULL]

@@ -1,8 +1,7 @@
-"""Numbers for phrases in the order of the table, and their occurrences shard by shard in it.
+"""Numbers for phrases in table order, and their occurrences shard by shard in that order.
 
-An external sort by distribution: sorted runs in a file, each with a regular sample of its keys; the
-samples of all runs show where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling,
-1992). All occurrences of one source phrase are in one shard.
+An external sort by distribution (see `sorted_runs`): sorted runs in a file, each with a regular sample of its
+keys; the samples of all runs determine where to cut them. All occurrences of a source phrase are in one shard.
 """
 
 from __future__ import annotations
@@ -24,14 +23,10 @@ SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th too much into a shar
 
 
 class OccurrenceShards:
-    """Takes occurrences in any order and gives them back in shards.
+    """Takes occurrences in any order and returns them in shards of about `occurrences_at_once`.
 
-    Args:
-        source: the source text.
-        rows: an empty file for the runs.
-        occurrences_at_once: rough size of a shard. A shard grows beyond it where the phrases
-            sharing their first words (three in a vocabulary of up to two millions) occur more often,
-            and by at most a 4096th for each run.
+    `rows` is an empty file for the runs. A shard is larger where the phrases sharing their first words
+    (three in a vocabulary of up to two millions) occur more often, and by at most a 4096th for each run.
     """
 
     def __init__(
@@ -45,7 +40,7 @@ class OccurrenceShards:
         self._ends = [0]
 
     def add(self, occurrences: Occurrences) -> None:
-        """Sort a run and write it behind the others."""
+        """Sort a run and append it."""
         keys = self._keys(occurrences)
         order = np.argsort(keys)
         columns: Iterator[Any] = (column[order] for column in occurrences)
@@ -69,7 +64,7 @@ class OccurrenceShards:
                 yield Occurrences(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_shards + 1,) where the rows of each shard begin in one run, and where the run ends."""
+        """(n_shards + 1,) starts of each shard's rows in one run, and the end of the run."""
         keys = self._keys(self._rows.read(first, end))
         return np.concatenate(([first], first + np.searchsorted(keys, bounds), [end]))
 
@@ -82,8 +77,7 @@ def number_phrases(
 ) -> NDArray[np.int32]:
     """(n,) ranks, from 0 on, of the phrases beginning at `starts` (n,) with `lens` (n,) words.
 
-    Equal phrases have equal ranks. The order is that of `LC_ALL=C sort` on lines with ` ||| `
-    behind the phrase.
+    Equal phrases have equal ranks, in the order of `LC_ALL=C sort` on lines with ` ||| ` after the phrase.
     """
     step = _words_of_a_key(text)
     firsts = range(0, int(lens.max(initial=0)) + 1, step)
@@ -101,9 +95,9 @@ def number_phrases(
 def leading_words(
     text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
-    """(n,) numbers ascending in the same order, equal where the first words are the same.
+    """(n,) numbers ascending in the same order, equal for equal first words.
 
-    As many words as go into 63 bits, the bar behind a shorter phrase included.
+    They hold as many words as fit in 63 bits, including the bar after a shorter phrase.
     """
     return _packed_words(text, starts, lens, 0)
 
@@ -119,14 +113,14 @@ def _bits_of_a_word(text: Text) -> int:
 def _packed_words(
     text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8], first: int
 ) -> NDArray[np.int64]:
-    """Words from number `first` of each phrase, as many as go into a key, the first one highest."""
+    """Words from number `first` of each phrase, as many as fit in a key, the first one highest."""
     bits, n_words = _bits_of_a_word(text), _words_of_a_key(text)
     return np.asarray(_pack(text.words, text.bar, starts, lens, first, first + n_words, bits))
 
 
 @njit(nogil=True)
 def _pack(words: Any, bar: int, starts: Any, lens: Any, first: int, end: int, bits: int) -> Any:
-    """The bar is just behind a phrase, 0 further on."""
+    """Pack words into keys, with the bar right after a phrase and 0 after that."""
     keys = np.zeros(len(starts), np.int64)
     for row in range(len(starts)):
         for i in range(first, end):

@@ -87,7 +87,7 @@ def _find_pairs(
 ) -> Any:
     """Phrase pairs of some sentences as rows (source start, target start, lengths, orientations).
 
-    `links_before[i]` counts the links of all source words before i, `links` are those of the target.
+    `links_before[i]` counts the links of all source words before i; `links` are those of the target.
     """
     found, n_found = np.empty((FIRST_ROOM, 5), np.int32), 0
     for sentence in range(len(source_starts) - 1):
@@ -131,7 +131,7 @@ def _add_pairs(
     found: Any, n_found: int, lowest: int, highest: int, target: int, last_target: int,
     bounds: _Bounds, links_before: Any, links: Links, max_words: int,
 ) -> int:  # fmt: skip
-    """Enter the source phrase lowest..highest, and those with unlinked words before and behind it."""
+    """Enter the source phrase lowest..highest, and those with unlinked words before and after it."""
     source = lowest
     while (
         source >= bounds.source_begin

@@ -1,4 +1,4 @@
-"""Distinct phrase pairs of a corpus with their counts and the alignments printed and scored."""
+"""Distinct phrase pairs of a corpus with their counts and the alignments to print and score."""
 
 from __future__ import annotations
 
@@ -76,20 +76,15 @@ NO_PAIRS = PairCounts(
 def collected_pairs(
     corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
 ) -> Iterator[SpilledRows[PairCounts]]:
-    """All phrase pairs of at most `max_words` words on each side, brought together and counted.
+    """All phrase pairs of at most `max_words` (7) words on each side, joined and counted.
 
-    They are in a file without a name, 50 bytes a pair, freed at the end of the context. While they
-    are collected, all occurrences are in such a file too, 11 bytes each, and so are totals of target
-    phrases, 28 bytes a word. In memory are some 250 bytes for each of `occurrences_at_once`.
-
-    Args:
-        corpus: where the phrase pairs are found.
-        max_words: at most 7.
-        occurrences_at_once: how many occurrences are sorted together.
-        beside: a file whose directory has room.
+    They are in an anonymous file in the directory of `beside`, 50 bytes a pair, freed at the end of the
+    context. While they are collected, all occurrences are in such a file too, 11 bytes each, and totals of
+    target phrases, 28 bytes a word. Some 250 bytes are in memory for each of `occurrences_at_once`, which
+    are sorted together.
 
     Raises:
-        OSError: the disk is full; it names `beside`.
+        OSError: the disk is full; names `beside`.
     """
     with spilled_rows(beside, NO_PAIRS) as pairs:
         with spilled_rows(beside, NO_OCCURRENCES) as rows:
@@ -126,7 +121,7 @@ def _collect(
 def _pairs_of_shard(
     corpus: AlignedCorpus, occurrences: Occurrences, target_counts: NDArray[np.int32]
 ) -> PairCounts:
-    """Bring equal phrase pairs together and count them; a shard has all pairs of its source phrases."""
+    """Join equal phrase pairs and count them; a shard has all pairs of its source phrases."""
     o = occurrences
     sources, targets = _number_both(corpus, o)
     keys = sources.astype(np.int64) * len(targets) + targets
@@ -177,7 +172,7 @@ class _Groups(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Where the phrases of each occurrence are: those of one side, and where the other side begins."""
+    """Places of each occurrence's phrases of one side, and where the other side begins."""
 
     starts: NDArray[np.int32]
     lens: NDArray[np.uint8]
@@ -200,9 +195,9 @@ def _count_orientations(groups: _Groups, orientations: Any) -> Any:
 def _views(groups: _Groups, side: _Side, links: Links) -> NDArray[np.int64]:
     """The occurrence with the most frequent alignment of each pair.
 
-    Among equally frequent ones Moses takes the greatest (`ExtractionPhrasePair.cpp`,
-    `FindBestAlignmentTargetToSource`), where an alignment is the sequence, word by word of one
-    side, of the sets of linked words of the other, both compared as C++ compares containers.
+    Of equally frequent ones Moses takes the greatest (`ExtractionPhrasePair.cpp`,
+    `FindBestAlignmentTargetToSource`). An alignment is the sequence, word by word of one side, of the sets of
+    linked words of the other; both are compared like C++ containers.
     """
     return np.asarray(_most_frequent(groups, side, links, _set_ranks()))
 
@@ -251,7 +246,7 @@ def _count_alignment(rank: int, row: int, seen: Any, n_seen: int) -> int:
 
 @inner
 def _best_occurrence(seen: Any, n_seen: int) -> int:
-    """The first occurrence with the alignment of the greatest count, of equal ones of the greatest rank."""
+    """The first occurrence with the most frequent alignment, of equal ones that of the greatest rank."""
     best = 0
     for k in range(1, n_seen):
         if seen[k, 1] > seen[best, 1] or (
@@ -263,7 +258,7 @@ def _best_occurrence(seen: Any, n_seen: int) -> int:
 
 @inner
 def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
-    """A number ordering alignments as Moses does: a digit for the set of links of each word.
+    """A number ordering alignments like Moses: a digit for each word's set of links.
 
     There are 2^7 sets, so seven words make 49 bits.
     """

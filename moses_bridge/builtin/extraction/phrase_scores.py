@@ -1,4 +1,4 @@
-"""The four scores of a phrase pair: relative frequencies and lexical weights, both directions."""
+"""The four scores of a phrase pair: relative frequencies and lexical weights in both directions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class PairScorer:
     """Scores phrase pairs; its memory does not depend on their number.
 
     Attributes:
-        corpus: where the views of the pairs are.
-        source_probs, target_probs: beside the links of the corpus.
+        corpus: texts and links of the pairs' views.
+        source_probs, target_probs: in the order of the corpus's links.
         discounts: (10,) factor for each count up to 9.
     """
 
@@ -69,9 +69,9 @@ def pair_scorer(
     smoothing: Smoothing,
     directory: Path,
 ) -> PairScorer:
-    """The scorer of the pairs of a corpus; counts of counts are taken over all of them.
+    """The scorer of a corpus's pairs, with counts of counts over all of them.
 
-    Probabilities of words are in files without names in `directory`, 16 bytes a link and 8 a word.
+    Probabilities of words are in anonymous files in `directory`, 16 bytes a link and 8 a word.
     """
     discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":
@@ -85,7 +85,7 @@ def pair_scorer(
 
 
 def _counts_of_counts(pairs: SpilledRows[PairCounts]) -> NDArray[np.int64]:
-    """(11,) how many pairs occur 0 to 10 times."""
+    """(11,) numbers of pairs with 0 to 10 occurrences."""
     n_counts = HIGHEST_COUNT_OF_COUNTS + 1
     total = np.zeros(n_counts, np.int64)
     for first in range(0, pairs.n_rows, PAIRS_AT_ONCE):
@@ -97,7 +97,7 @@ def _counts_of_counts(pairs: SpilledRows[PairCounts]) -> NDArray[np.int64]:
 def discounted_counts(
     counts: NDArray[np.int32], discounts: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Counts times their Good-Turing discount; counts from 9 on stay as they are."""
+    """Counts times their Good-Turing discount; counts from 9 on stay."""
     small = counts < HIGHEST_COUNT_OF_COUNTS - 1
     adjusted = counts.astype(np.float32)
     adjusted[small] *= discounts[counts[small]]
@@ -107,10 +107,8 @@ def discounted_counts(
 def good_turing_discounts(counts_of_counts: NDArray[np.int64]) -> NDArray[np.float32]:
     """Factor d_r for a count of r, r up to 9 (`consolidate-main.cpp` of Moses, `processFiles`).
 
-    d_r = (r + 1) / r * (n_{r+1} + 0.1) / (n_r + 0.1), at most 1, at least d_{r-1}; d_0 = 0.01.
-
-    Args:
-        counts_of_counts: n_r, how many distinct pairs occur r times, r from 0 to 10 at least.
+    d_r = (r + 1) / r * (n_{r+1} + 0.1) / (n_r + 0.1), at most 1, at least d_{r-1}; d_0 = 0.01, where n_r is the
+    number of distinct pairs with r occurrences, r from 0 to 10 at least.
     """
     n = counts_of_counts
     discounts = np.full(HIGHEST_COUNT_OF_COUNTS, DISCOUNT_FLOOR)
@@ -125,8 +123,8 @@ def _lexical_weights(
 ) -> NDArray[np.float32]:
     """Product over the words of a phrase of the mean probability over a word's links.
 
-    Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single
-    precision, as the half tables of Moses are.
+    Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single precision, like the
+    half tables of Moses.
     """
     products = _lexical_products(starts, lens, links, probs)
     return np.asarray(products).astype(np.float32)

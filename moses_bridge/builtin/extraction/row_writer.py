@@ -1,4 +1,4 @@
-"""Compiled writing of table rows: words and numbers as Moses prints them."""
+"""Writes table rows in compiled code: words and numbers as Moses prints them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
 
 
 class PackedText(NamedTuple):
-    """A running text, laid out for copying its words.
+    """A running text laid out for copying its words.
 
     Attributes:
-        text: bytes of the vocabulary, one word behind the other.
+        text: bytes of the vocabulary's words, concatenated.
         word_starts: (n_vocabulary + 1,) where each word begins in `text`.
         words: (n_words,) numbers of the running words.
         bytes_before: (n_words + 1,) bytes of all running words before each, one blank for each.
@@ -44,7 +44,7 @@ def pack_text(text: Text) -> PackedText:
 
 
 def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np.uint8]) -> int:
-    """Bytes of all these phrases together, a blank behind each word."""
+    """Total bytes of these phrases, with a blank after each word."""
     return int((text.bytes_before[starts + lens] - text.bytes_before[starts]).sum())
 
 

@@ -1,4 +1,4 @@
-"""Rows of arrays kept in a file instead of in memory."""
+"""Rows of arrays in a file instead of in memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,10 @@ Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
 
 
 class SpilledRows(Generic[Columns]):
-    """Arrays side by side, appended to a file and read back by the numbers of their rows.
+    """Arrays side by side, appended to a file and read back by row numbers, by several threads if need be.
 
-    Reading may happen in several threads.
-
-    Args:
-        file: an empty file, open for writing and reading.
-        empty: a NamedTuple of arrays without rows, with the types and shapes of those appended.
-
-    Attributes:
-        n_rows: number of rows so far.
+    `empty` is a NamedTuple of arrays without rows, with the types and shapes of those appended; n_rows is the
+    number of rows so far.
     """
 
     def __init__(self, file: BinaryIO, empty: Columns) -> None:
@@ -59,10 +53,10 @@ class SpilledRows(Generic[Columns]):
 
 @contextlib.contextmanager
 def spilled_rows(beside: Path, empty: Columns) -> Iterator[SpilledRows[Columns]]:
-    """A file without a name in the directory of `beside`; the system frees it however the work ends.
+    """An anonymous file in the directory of `beside`; the system frees it however the work ends.
 
     Raises:
-        OSError: the disk is full; it names `beside`.
+        OSError: the disk is full; names `beside`.
     """
     with named_errors(beside), tempfile.TemporaryFile(dir=beside.parent) as file:
         yield SpilledRows(cast(BinaryIO, file), empty)

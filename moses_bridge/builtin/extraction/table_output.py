@@ -1,4 +1,4 @@
-"""Phrase table and reordering table as files."""
+"""Writes phrase tables and reordering tables."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def write_phrase_table(
 
     Args:
         path: the file, compressed if it ends in .gz.
-        corpus: where the words and links are.
+        corpus: words and links.
         pairs: the phrase pairs to write, in their order.
-        scores_of: (n_pairs, n_scores) probabilities of some of the pairs; called in several threads.
+        scores_of: (n_pairs, n_scores) probabilities of pairs; called in several threads.
         jobs: number of threads scoring, formatting and compressing.
     """
     source, target = pack_text(corpus.source), pack_text(corpus.target)
@@ -61,13 +61,7 @@ def write_phrase_table(
         row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
         end = _put_phrase_rows(
-            out,
-            source,
-            target,
-            phrases,
-            scores,
-            corpus.of_target,
-            _counts(some),
+            out, source, target, phrases, scores, corpus.of_target, _counts(some)
         )
         return out[:end].tobytes()
 
@@ -94,7 +88,7 @@ def write_reordering_table(
 
 
 class _Phrases(NamedTuple):
-    """Where the phrases of some rows are in the running texts."""
+    """Places of some rows' phrases in the running texts."""
 
     source_starts: NDArray[np.int32]
     source_lens: NDArray[np.uint8]
@@ -126,12 +120,9 @@ def _room(
 
 
 def _write_rows(
-    path: StrPath,
-    pairs: SpilledRows[PairCounts],
-    text_of: Callable[[PairCounts], bytes],
-    jobs: int,
+    path: StrPath, pairs: SpilledRows[PairCounts], text_of: Callable[[PairCounts], bytes], jobs: int
 ) -> None:
-    """Write blocks of rows in order; a .gz file consists of one gzip member for each block."""
+    """Write blocks of rows in order; a .gz file has one gzip member for each block."""
     compressed = str(path).endswith(".gz")
     n_rows = pairs.n_rows
 
@@ -150,19 +141,14 @@ def _write_rows(
 def _in_order(
     block: Callable[[int], tuple[int, bytes]], firsts: range, jobs: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Results in order; at most two blocks for each thread are under way."""
+    """Results in order, with at most two blocks per thread in progress."""
     with ThreadPoolExecutor(jobs) as pool:
         yield from in_order(pool, block, firsts, 2 * jobs)
 
 
 @inner
 def _put_pair(
-    out: Any,
-    end: int,
-    source: PackedText,
-    target: PackedText,
-    phrases: _Phrases,
-    row: int,
+    out: Any, end: int, source: PackedText, target: PackedText, phrases: _Phrases, row: int
 ) -> int:
     end = put_phrase(out, end, source, phrases.source_starts[row], phrases.source_lens[row])
     end = put_bar(out, end)
@@ -172,7 +158,7 @@ def _put_pair(
 
 @inner
 def _put_scores(out: Any, end: int, scores: Any) -> int:
-    """Scores with a blank behind each."""
+    """Scores with a blank after each."""
     for i in range(len(scores)):
         end = put_number(out, end, scores[i])
         out[end] = BLANK
@@ -182,14 +168,9 @@ def _put_scores(out: Any, end: int, scores: Any) -> int:
 
 @inner
 def _put_alignment(
-    out: Any,
-    end: int,
-    source_start: int,
-    target_start: int,
-    target_len: int,
-    links: Links,
+    out: Any, end: int, source_start: int, target_start: int, target_len: int, links: Links
 ) -> int:
-    """Links inside a phrase pair, by target word, with a blank behind each."""
+    """Links inside a phrase pair, by target word, with a blank after each."""
     for i in range(target_len):
         for k in range(links.starts[target_start + i], links.starts[target_start + i + 1]):
             end = put_count(out, end, links.others[k] - source_start)
@@ -231,11 +212,7 @@ def _put_phrase_rows(
 
 @njit(nogil=True)
 def _put_reordering_rows(
-    out: Any,
-    source: PackedText,
-    target: PackedText,
-    phrases: _Phrases,
-    probs: Any,
+    out: Any, source: PackedText, target: PackedText, phrases: _Phrases, probs: Any
 ) -> int:
     end = 0
     for row in range(len(probs)):

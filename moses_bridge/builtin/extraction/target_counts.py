@@ -1,4 +1,4 @@
-"""How often each target phrase occurs in phrase pairs of the whole corpus."""
+"""Occurrences of each target phrase in phrase pairs of the whole corpus."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from moses_bridge.builtin.sorted_runs import SortedRuns, counted
 
 
 class TargetCounts:
-    """Counts occurrences part by part; afterwards gives the total of any phrase by its place.
+    """Counts occurrences part by part, then gives the total of any phrase by its place.
 
     It needs 7 bytes of disk a target word while it counts (a place of the text is in at most 28 phrase
-    pairs), 28 more afterwards. It needs some 90 bytes of memory for each of `WORDS_AT_ONCE`.
-
-    Args:
-        target: the target text.
-        files: where the counts are kept.
+    pairs), 28 more afterwards, and some 90 bytes of memory for each of `WORDS_AT_ONCE`.
     """
 
     def __init__(self, target: Text, files: ArrayFiles) -> None:
@@ -29,7 +25,7 @@ class TargetCounts:
         self._here.lengthen(len(target.words) * MAX_WORDS)
 
     def add(self, occurrences: Occurrences) -> None:
-        """Count occurrences of sentences not counted yet."""
+        """Count occurrences of sentences not yet counted."""
         if len(occurrences.target_starts) == 0:
             return
         first = int(occurrences.target_starts.min())
@@ -39,10 +35,7 @@ class TargetCounts:
         self._here.write(first * MAX_WORDS, here + counts)
 
     def finish(self) -> NDArray[np.int32]:
-        """(n_words, 7) occurrences in the whole corpus of the phrase of 1 to 7 words from each word.
-
-        0 where no phrase pair was found.
-        """
+        """(n_words, 7) occurrences in the corpus of the phrase of 1 to 7 words from each word, or 0."""
         n_words = len(self._target.words)
         totals = self._files.new(np.int32)
         with ArrayFiles(self._files.directory) as scratch:
@@ -55,7 +48,7 @@ class TargetCounts:
     def _count(
         self, length: int, numbers: ArrayFile[np.int32], totals: ArrayFile[np.int32]
     ) -> None:
-        """Append the totals of the phrases of `length` words; `numbers` are of those one word shorter."""
+        """Append the totals of phrases of `length` words; `numbers` are of those one word shorter."""
         n_words = len(self._target.words)
         with ArrayFiles(self._files.directory) as scratch:
             runs, places = SortedRuns(scratch, n_words, WORDS_AT_ONCE), scratch.new(np.int32)

@@ -112,7 +112,7 @@ def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int
 def _skip_to(
     path: textio.StrPath, data: bytes, position: int, line: int, mark: bytes
 ) -> tuple[int, int]:
-    """Skip blank lines (or all before the header) and the line `mark`; return the place after it."""
+    """Skip blank lines (before the header: any) and the line `mark`; return the place after it."""
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end
@@ -145,7 +145,7 @@ def _skip_space(data: Any, position: int, end: int) -> int:
 
 @inner
 def _next_token(data: Any, position: int, end: int) -> tuple[int, int]:
-    """Start and end of the next token, equal if there is none; unlike in tables, a CR separates tokens too."""
+    """Start and end of the next token, equal if there is none; unlike in tables, a CR is a separator."""
     start = position = _skip_space(data, position, end)
     while position < end and not _is_space(data[position]):
         position += 1
@@ -154,7 +154,7 @@ def _next_token(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @inner
 def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
-    """The decimal number filling data[start:end], and whether it was one."""
+    """The decimal number filling data[start:end], and whether there is one."""
     number = read_number(data, start, end)
     return value_of(number), number.end != NO_NUMBER and number.end == end
 
@@ -163,10 +163,9 @@ def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
 def _parse_section(
     data: Any, position: int, section: NGrams, words: LexiconTables
 ) -> tuple[int, int, int]:
-    """Fill the section from the lines at `position`; place, number of good rows, problem.
+    """Fill the section from the lines at `position`; return place, number of good rows, problem.
 
-    One function, since numba counts references to all arrays of a tuple passed on, which took
-    half of the time for rows and words.
+    One function, since numba's counting of references to arrays in a passed tuple took half of the time.
     """
     order = section.ids.shape[1]
     for row in range(len(section.log_probs)):

@@ -1,4 +1,4 @@
-"""Writing of ARPA files at the speed of compiled code."""
+"""Writes ARPA files with compiled code."""
 
 from __future__ import annotations
 
@@ -23,19 +23,14 @@ NUMBER_WIDTH = 24  # sign, point, 7 decimals, a tab and the digits of any log10 
 
 
 class PackedWords(NamedTuple):
-    """All words in one array of bytes: word i is text[starts[i]:starts[i + 1]]."""
+    """All words in one byte array: word i is text[starts[i]:starts[i + 1]]."""
 
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
 
 
 class NGramSection(NamedTuple):
-    """The n-grams of one order, part by part.
-
-    Attributes:
-        n_ngrams: number of n-grams.
-        parts: the n-grams, in the order of writing.
-    """
+    """The n-grams of one order, part by part in the order of writing, and their number."""
 
     n_ngrams: int
     parts: Iterable[NGrams]
@@ -49,7 +44,7 @@ def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
 def write_sections(
     path: textio.StrPath, words: list[bytes], sections: Sequence[NGramSection]
 ) -> None:
-    """As `write_arpa`, for a model with one part in memory at a time."""
+    """See `write_arpa`; for a model with one part in memory at a time."""
     packed = _pack(words)
     with (
         textio.open_write(path) as stream,

@@ -1,8 +1,8 @@
-"""Sums over the n-grams sharing a context, for more contexts than memory holds.
+"""Sums over the n-grams sharing a context, for more contexts than fit in memory.
 
-N-grams are in the order of their last words, so those of a context are far apart. They are
-distributed to parts of the contexts, each fitting into memory. The sums of each part are then
-collected in the first order again; nothing is compared.
+N-grams are sorted by their last words, so those of a context are far apart. They are distributed to parts
+of the contexts, each fitting in memory. The sums of each part are then collected in the first order again,
+without any comparison.
 """
 
 from __future__ import annotations
@@ -13,23 +13,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import (
-    ArrayFile,
-    ArrayFiles,
-    numbers_below,
-    parts,
-)
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, numbers_below, parts
 
 COUNTED_SORT = 1 << 16  # numbers below it are sorted by counting
 
 
 class Shares(NamedTuple):
-    """The contributions of n-grams to the sums of their contexts.
+    """Contributions of n-grams to the sums of their contexts, (n,) each.
 
     Attributes:
-        contexts: (n,) number of each one's context.
-        counts: (n,) adjusted counts.
-        freed: (n,) the part of the counts given to the lower order.
+        contexts: number of the context.
+        counts: adjusted count.
+        freed: the part of the count given to the lower order.
     """
 
     contexts: NDArray[Any]
@@ -38,16 +33,13 @@ class Shares(NamedTuple):
 
 
 class ContextSums(Protocol):
-    """Takes n-grams and sums their contributions to their contexts, in the order of arrival."""
+    """Sums the contributions of n-grams to their contexts, in order of arrival."""
 
     def add(self, shares: Shares) -> None:
         """Take some n-grams."""
 
     def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
-        """Sum up, and append the share of each context's counts given to the lower order.
-
-        It is NaN where no n-gram has the context.
-        """
+        """Sum, and append each context's share given to the lower order; NaN for no n-gram."""
 
     def of_ngrams(
         self, number: int, contexts: NDArray[Any]
@@ -56,20 +48,14 @@ class ContextSums(Protocol):
 
 
 def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSums:
-    """In memory where the contexts fit.
-
-    Args:
-        n_contexts: number of contexts.
-        files: where n-grams are kept otherwise, 36 bytes each.
-        at_once: number of contexts in memory at a time, 24 bytes each.
-    """
+    """Sums in memory if the contexts fit, 24 bytes each, else in files, 36 bytes an n-gram."""
     if n_contexts <= at_once:
         return SumsInMemory(n_contexts)
     return DistributedSums(n_contexts, files, at_once)
 
 
 class SumsInMemory:
-    """Sums of contexts all fitting into memory."""
+    """Sums of contexts that all fit in memory."""
 
     def __init__(self, n_contexts: int) -> None:
         self._totals, self._freed = np.zeros(n_contexts), np.zeros(n_contexts)
@@ -106,7 +92,7 @@ class DistributedSums:
         self._cuts: list[NDArray[np.int64]] = []
 
     def add(self, shares: Shares) -> None:
-        """See `ContextSums`; n-grams are sorted by the part to which their contexts belong."""
+        """See `ContextSums`; n-grams are sorted by the part of their contexts."""
         parts_of = shares.contexts // self._at_once
         order = self._order(parts_of)
         sizes = np.bincount(parts_of, minlength=self._n_parts)
@@ -140,11 +126,11 @@ class DistributedSums:
         return totals, weights
 
     def _order(self, parts_of: NDArray[Any]) -> NDArray[np.int64]:
-        """The n-grams of a part together, in order of arrival: the sum of floats depends on it."""
+        """Group n-grams by part, in order of arrival: the sum of floats depends on it."""
         numbers = parts_of.astype(np.uint16) if self._n_parts <= COUNTED_SORT else parts_of
         return np.argsort(numbers, kind="stable")
 
     def _places(self, part: int) -> Iterator[tuple[int, int]]:
-        """Where the n-grams of a part begin and end, in the order of their addition."""
+        """Start and end of a part's n-grams in each addition, in order."""
         for cut in self._cuts:
             yield int(cut[part]), int(cut[part + 1])

@@ -1,10 +1,10 @@
-"""KenLM's binary files (`build_binary`), read without KenLM: all types but probing with rest costs.
+"""Reads KenLM's binary files (`build_binary`) without KenLM: all types but probing with rest costs.
 
-A probing file has no words of its n-grams, only a number for each, a hash of its words from the last to the
-first. So a model read from a file is a map from these numbers; a trie's n-grams get the same ones.
+A probing file has no words of its n-grams, only a hash of each one's words from the last to the first. So a
+model read from a file is a map from these codes; n-grams of a trie get the same codes.
 
-The format is that of version 5, little-endian: a header, the hashes of the vocabulary (not needed), the n-grams
-by order, and the words, each ended by a zero byte.
+The format is version 5, little-endian: a header, the hashes of the vocabulary (not needed), the n-grams by
+order, and the words, each ended by a zero byte.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ BUILD_ANEW = "Build it anew from the ARPA file: build_binary model.arpa model.bi
 
 
 class UnreadTypeError(InputError):
-    """A binary file that KenLM reads and this module does not."""
+    """A binary file read by KenLM but not by this module."""
 
 
 class CodedNGrams(NamedTuple):
@@ -86,7 +86,7 @@ class CodedNGrams(NamedTuple):
 
 @dataclass(frozen=True)
 class CodedModel:
-    """A back-off language model whose n-grams are known by codes.
+    """A back-off language model whose n-grams are given by codes.
 
     Attributes:
         words: the words by their numbers; <unk> is 0.
@@ -103,17 +103,12 @@ class CodedModel:
 
 @inner
 def code_of(code: Any, word: Any) -> Any:
-    """The code of an n-gram with one more word before it, uint64; a single word's code is its number.
-
-    Args:
-        code: of the n-gram.
-        word: number of the word before it.
-    """
+    """The code of an n-gram extended by the word before it, uint64; a single word's code is its number."""
     return (np.uint64(code) * OF_NGRAM) ^ ((np.uint64(word) + np.uint64(1)) * OF_WORD)
 
 
 def is_kenlm_binary(path: textio.StrPath) -> bool:
-    """Whether a file is there and begins as KenLM's binary files do; a pipe is none, as KenLM maps files."""
+    """Whether the path is a file that begins like KenLM's binary files; a pipe is not, as KenLM maps files."""
     if not Path(path).is_file():
         return False
     with open(path, "rb") as file:
@@ -121,21 +116,17 @@ def is_kenlm_binary(path: textio.StrPath) -> bool:
 
 
 def read_kenlm_binary(path: textio.StrPath) -> CodedModel:
-    """Read a file that `is_kenlm_binary`.
+    """Read a file for which `is_kenlm_binary` is true.
 
     Raises:
         UnreadTypeError: it has rest costs, or no words.
-        InputError: it is cut or damaged, or of another version.
+        InputError: it is cut, damaged or of another version.
     """
     return _File(path).model()
 
 
 class _File:
-    """A binary file, mapped into memory.
-
-    Args:
-        path: the file.
-    """
+    """A binary file mapped into memory."""
 
     def __init__(self, path: textio.StrPath) -> None:
         self.path = path
@@ -200,7 +191,7 @@ class _File:
         return n_words
 
     def _n_buckets(self, n_entries: int) -> int:
-        """Places of a hash table, in the arithmetic of 32 bits that KenLM uses."""
+        """Places of a hash table, in KenLM's 32-bit arithmetic."""
         return max(n_entries + 1, int(self.multiplier * np.float32(n_entries)))
 
     def _trie(self) -> tuple[int, NDArray[Any], list[CodedNGrams]]:
@@ -225,7 +216,7 @@ class _File:
         return n_words, unigrams, sections
 
     def _bins(self) -> list[Floats]:
-        """The values of a quantised trie: of probabilities and back-offs for each order, from two on."""
+        """Values of a quantised trie: probabilities and back-offs of each order, from two on."""
         version, prob_bits, backoff_bits = self.take(np.dtype("u1"), 8)[:3].tolist()
         if version != QUANTISATION_VERSION or not (0 < prob_bits <= 25 and 0 < backoff_bits <= 25):
             raise self._error(
@@ -235,12 +226,7 @@ class _File:
         return [self.take(np.dtype("<f4"), 1 << n) for n in bits]
 
     def pointers(self, count: int, n_longer: int) -> tuple[int, Codes]:
-        """How pointers are kept: the number of bits in the n-grams, and where the part above them grows by 1.
-
-        Args:
-            count: number of n-grams.
-            n_longer: number of n-grams that they point to.
-        """
+        """Bits of pointers in `count` n-grams to n_longer ones, and where the part above them grows by 1."""
         needed = n_longer.bit_length()
         if self.type not in COMPRESSED:
             return needed, np.zeros(1, np.uint64)
@@ -274,7 +260,7 @@ class _File:
 
 
 class _Fields:
-    """The n-grams of one order of a trie, unpacked from their bits.
+    """The n-grams of one order of a trie, unpacked.
 
     Attributes:
         words: numbers of their first words, (n,) uint64.
@@ -317,7 +303,7 @@ class _Fields:
 
 
 def _bit_field(packed: Bytes, starts: NDArray[np.int64], bits: int) -> Codes:
-    """Numbers of some bits (57 at most) at places given in bits, the lowest bit first."""
+    """Numbers of at most 57 bits at places given in bits, the lowest bit first."""
     places = starts >> 3
     values = np.zeros(len(starts), np.uint64)
     for byte in range(8):
@@ -328,7 +314,7 @@ def _bit_field(packed: Bytes, starts: NDArray[np.int64], bits: int) -> Codes:
 
 
 def _floats(bits: Codes) -> Floats:
-    """The floats that have these bits."""
+    """The floats with these bits."""
     return bits.astype(np.uint32).view(np.float32)
 
 

@@ -1,9 +1,8 @@
-"""Interpolated modified Kneser-Ney language models, as `lmplz` computes them.
+"""Interpolated modified Kneser-Ney language models, as estimated by `lmplz`.
 
-Chen and Goodman, An empirical study of smoothing techniques for language modeling (TR-10-98,
-Harvard 1998), equation (26) and the interpolated form of section 4.1.6; adjusted counts, uniform
-lowest order and pruning as in Heafield et al., Scalable modified Kneser-Ney language model
-estimation (ACL 2013).
+Chen and Goodman, An empirical study of smoothing techniques for language modeling (TR-10-98, Harvard 1998),
+equation (26) and the interpolated form of section 4.1.6; adjusted counts, uniform lowest order and pruning as
+in Heafield et al., Scalable modified Kneser-Ney language model estimation (ACL 2013).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ N_COUNTS = 5  # counts of 1 to 4 give the discounts, all others are counted toge
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Probabilities of one order.
+    """Smoothed probabilities of one order.
 
     Attributes:
         counts: the n-grams.
@@ -65,8 +64,8 @@ def estimate(
 ) -> None:
     """Estimate a language model from a text with one sentence a line and write it as ARPA.
 
-    The words of the text and its n-grams are in files without names beside `out`. In memory are the
-    distinct words and some 90 bytes for each of `ngrams_at_once`.
+    The words and n-grams of the text are in anonymous files next to `out`. Distinct words are in memory, and
+    some 90 bytes for each of `ngrams_at_once`.
 
     Args:
         text: words between blanks; compressed or not.
@@ -74,12 +73,12 @@ def estimate(
         order: length of the longest n-grams.
         prune: for each order from 1 on, n-grams with at most that many occurrences are left out;
             the last number holds for all higher orders; empty for no pruning.
-        ngrams_at_once: how many n-grams are in memory at a time; the model does not depend on it.
+        ngrams_at_once: n-grams in memory at a time; the model does not depend on it.
 
     Raises:
-        InputError: the text is empty or holds <s>, </s> or <unk>.
+        InputError: the text is empty or contains <s>, </s> or <unk>.
         ConfigError: the order or the pruning makes no sense.
-        OSError: the disk is full; it names `out`.
+        OSError: the disk is full; names `out`.
     """
     thresholds = pruning_thresholds(order, prune)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -94,8 +93,8 @@ def model_within(
 ) -> Arpa:
     """The language model of a text over a given vocabulary, in memory; all other words are <unk>.
 
-    A word missing from the text gets the share of the uniform lowest order. <unk> is counted where it
-    occurs in the text. Meanwhile n-grams are kept in the directory of temporary files.
+    A word missing from the text gets the share of the uniform lowest order. <unk> is counted where it occurs in
+    the text. N-grams are kept in the directory of temporary files meanwhile.
 
     Args:
         sentences: the words of each sentence.
@@ -151,7 +150,7 @@ def _sections(smoothed: list[Smoothed], at_once: int) -> list[NGramSection]:
 def _rows(
     orders: list[NGramCounts], own: Smoothed, weights: ArrayFile[np.float64] | None, at_once: int
 ) -> Iterator[NGrams]:
-    """The n-grams kept, part by part; `orders` ends with their order, `weights` are of the order above."""
+    """Kept n-grams, part by part; `orders` ends with their order, `weights` are of the order above."""
     for first, end in parts(len(own.counts), at_once):
         rows = first + np.flatnonzero(own.kept(first, end))
         log_probs = _log10(np.minimum(own.probs.take(rows), 1.0))
@@ -165,7 +164,7 @@ def _rows(
 
 
 def _words(orders: list[NGramCounts], rows: NDArray[Any]) -> NDArray[np.int32]:
-    """(n_rows, order) words of n-grams of the last order, given by their numbers, which ascend."""
+    """(n_rows, order) words of n-grams of the last order, given by their ascending numbers."""
     ids = np.empty((len(rows), len(orders)), np.int32)
     for column, counts in enumerate(reversed(orders)):
         ids[:, column] = counts.first_words.take(rows)
@@ -209,7 +208,7 @@ def _warning(fallbacks: list[int]) -> str:
 
 
 def _counts_of_counts(adjusted: Numbers, at_once: int) -> NDArray[np.int64]:
-    """(6,) how many n-grams have the count 0 to 4, and 5 or more."""
+    """(6,) numbers of n-grams with the count 0 to 4, and 5 or more."""
     total = np.zeros(N_COUNTS + 1, np.int64)
     for place in parts(len(adjusted), at_once):
         some = np.minimum(adjusted.read(*place), N_COUNTS)
@@ -218,13 +217,10 @@ def _counts_of_counts(adjusted: Numbers, at_once: int) -> NDArray[np.int64]:
 
 
 def discounts(counts_of_counts: NDArray[np.int64]) -> tuple[float, ...] | None:
-    """What to subtract from adjusted counts 0, 1, 2 and 3 or more (Chen and Goodman, equation 26).
+    """Amounts to subtract from adjusted counts 0, 1, 2 and 3 or more (Chen and Goodman, equation 26).
 
-    Args:
-        counts_of_counts: how many n-grams have the adjusted count 0, 1, 2, 3 and 4.
-
-    Returns:
-        The four amounts, or None where a small or artificial text gives no sensible ones.
+    They are computed from the numbers of n-grams with the adjusted count 0, 1, 2, 3 and 4; None if a small or
+    artificial text gives no sensible ones.
     """
     n = counts_of_counts.astype(np.float64)
     if not n[1:4].all():

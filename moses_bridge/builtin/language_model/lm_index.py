@@ -1,30 +1,26 @@
 """A back-off language model as one hash table, searched by compiled code.
 
-A model is read once and then asked word by word::
+A model is read once and then queried word by word::
 
     index = LmIndex.read(path)            # ARPA, plain or compressed, or KenLM's binary format
-    index.order                           # int
-    index.vocabulary                      # dict[bytes, int]
-    index.unk_id, index.bos_id, index.eos_id
     index.word_id(b"maison")              # unk_id if unknown
     index.tables                          # LmTables, NamedTuple of arrays for @njit functions
 
     # inside @njit code; context = int32 word numbers, most recent word first
     log10_prob, n_new_context = lm_score(tables, context, n_context, word, new_context)
 
-`context` and `new_context` are one-dimensional int32 arrays (or rows of a matrix) with at least
-order - 1 places; they may be the same array. A sentence starts with context = [bos_id],
-n_context = 1 (0 if order is 1) and ends with a call for eos_id. `new_context[:n_new_context]` is
-minimal as in KenLM: the longest suffix continued by some longer n-gram of the model or with
-a back-off of its own, so hypotheses with equal contexts may be recombined. Places behind it are
-left as they were. Values are log10; Moses's feature is their natural logarithm (multiply with
-LN10). An unknown word counts with the probability of <unk>, -100 if the model has none, and
-breaks the context.
+`context` and `new_context` are one-dimensional int32 arrays (or rows of a matrix) with at least order - 1
+places; they may be the same array. A sentence starts with context = [bos_id], n_context = 1 (0 if order is 1)
+and ends with a call for eos_id. `new_context[:n_new_context]` is minimal as in KenLM: the longest suffix
+continued by some longer n-gram of the model or with its own back-off, so hypotheses with equal contexts may be
+recombined. Places after it are left unchanged. Values are log10; Moses's feature is their natural logarithm
+(multiply with LN10). An unknown word has the probability of <unk>, -100 if the model has none, and breaks the
+context.
 
-The table is a trie of reversed n-grams: a node is an index into `entries`, the child of a node is
-found by the exact key (node, preceding word), so there are no false hits. Nodes 0 .. n_words - 1
-are the words themselves. N-grams of KenLM's binary files have no words, only codes of 64 bits
-(`kenlm_binary`), which are the keys then; a false hit is as improbable as in KenLM.
+The table is a trie of reversed n-grams: a node is an index into `entries`, and a child is found by the exact
+key (node, preceding word), so there are no false hits. Nodes 0 .. n_words - 1 are the words themselves.
+N-grams of KenLM's binary files have no words, only codes of 64 bits (`kenlm_binary`), used as keys; a false
+hit is as improbable as in KenLM.
 """
 
 from __future__ import annotations
@@ -80,7 +76,7 @@ class LmTables(NamedTuple):
 
 @dataclass(frozen=True)
 class LmIndex:
-    """A language model ready for lookup (see the module's text)."""
+    """A language model ready for lookup; see the module's docstring."""
 
     order: int
     vocabulary: dict[bytes, int]
@@ -94,9 +90,8 @@ class LmIndex:
         """Index an ARPA file or one of KenLM's binary files.
 
         Raises:
-            InputError: the file is malformed, lacks <s> or </s>, names an n-gram twice or an n-gram
-                whose context (all words but the last) is not in the model; or it is a binary file of a
-                type that is not read.
+            InputError: the file is malformed, lacks <s> or </s>, has an n-gram twice or without its context
+                (all words but the last), or is a binary file of an unsupported type.
         """
         if is_kenlm_binary(path):
             return cls._of_codes(read_kenlm_binary(path), path)
@@ -110,13 +105,13 @@ class LmIndex:
 
     @classmethod
     def _of_codes(cls, model: CodedModel, path: textio.StrPath) -> LmIndex:
-        """Index a model whose n-grams are known by codes."""
+        """Index a model whose n-grams are given by codes."""
         vocabulary = _numbered(model.words, path)
         return cls.of_tables(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
 
     @classmethod
     def of_tables(cls, order: int, vocabulary: dict[bytes, int], tables: LmTables) -> LmIndex:
-        """A model of tables that are complete."""
+        """A model of complete tables."""
         markers = (vocabulary[marker] for marker in (b"<unk>", b"<s>", b"</s>"))
         return cls(order, vocabulary, tables, *markers)
 
@@ -133,14 +128,9 @@ class LmIndex:
     def sentence_sums(
         self, words: Sequence[bytes], lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Log10 probability of each of several sentences, </s> included.
+        """Log10 probability of each sentence, </s> included, (n,).
 
-        Args:
-            words: the words of all sentences, one after another.
-            lengths: (n,) words of each sentence.
-
-        Returns:
-            (n,) sums.
+        `words` are those of all sentences, one after another, `lengths` (n,) the words of each sentence.
         """
         numbers = map(self.vocabulary.get, words, repeat(self.unk_id))
         ids = np.fromiter(numbers, np.int32, len(words))
@@ -188,7 +178,7 @@ def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
 
 
 def _build_of_codes(path: textio.StrPath, model: CodedModel) -> LmTables:
-    """Enter all n-grams by their codes; those that are suffixes are among them."""
+    """Enter all n-grams by their codes; suffixes are among them."""
     n_ngrams = sum(len(section.codes) for section in model.sections)
     n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
     if len(model.words) + n_slots > MAX_NODES:
@@ -210,7 +200,7 @@ def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
 def _tables_of_words(
     log_probs: NDArray[np.float32], backoffs: NDArray[np.float32], n_slots: int
 ) -> LmTables:
-    """Tables of single words, with free slots for longer n-grams."""
+    """Tables of single words with free slots for longer n-grams."""
     n_words = len(log_probs)
     entries = np.full(2 * (n_words + n_slots), FREE, np.int64)
     values = entries.view(np.float32)
@@ -277,7 +267,7 @@ def _mark_continued(tables: LmTables, node: int) -> None:
 def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) -> tuple[int, int]:
     """Enter ids[first:last + 1] and its suffixes where absent, with backed-off probabilities.
 
-    Models pruned by other programs may hold an n-gram but not its suffix.
+    Models pruned by other programs may have an n-gram without its suffix.
     """
     node = int(ids[last])
     n_new = 0
@@ -359,7 +349,7 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
 def lm_score_matched(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int, int]:
-    """As `lm_score`, and behind it the length of the longest n-gram found."""
+    """See `lm_score`; also returns the length of the longest n-gram found."""
     node = int(word)
     n_matched = 1
     n_new = 1 if tables.bits[np.uintp(4 * node + 3)] != NO_EXTENSION else 0
@@ -385,19 +375,16 @@ def lm_score_matched(
 def lm_score(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int]:
-    """Log10 probability of `word` after context[:n_context], and the new context.
+    """Log10 probability of `word` after context[:n_context], and the length of the new context.
 
     Args:
         tables: `LmIndex.tables`.
-        context: int32 word numbers, most recent first, as an earlier call left them.
+        context: int32 word numbers, most recent first, as left by an earlier call.
         n_context: how many of them count, at most order - 1.
         word: number of the word.
         new_context: int32, order - 1 places, written; may be `context` itself.
-
-    Returns:
-        The log10 probability and the number of words in new_context.
     """
-    # Of 64 bits, so that one function serves all callers.
+    # As 64-bit numbers, so that one function serves all callers.
     log_prob, n_new, _ = lm_score_matched(
         tables, context, np.int64(n_context), np.int64(word), new_context
     )

@@ -1,10 +1,10 @@
-"""A linear mixture of language models, written as one ARPA file.
+"""A linear mixture of language models as one ARPA file.
 
-The n-grams of the file are those of all models. Each has the probability that the mixture gives it,
-p(w | h) = sum_i lambda_i p_i(w | h), and back-off weights are computed anew, so that the probabilities behind
-each context sum to one (static interpolation, as SRILM's; Stolcke 2002). A word that a model does not have
-has the probability 0 in it, so a mixture of models that sum to one does so too. The probability of <unk> is the
-mixture of theirs, 0 for a model without it.
+The file has the n-grams of all models. Each has its probability in the mixture,
+p(w | h) = sum_i lambda_i p_i(w | h), and back-off weights are recomputed, so that the probabilities after each
+context sum to one (static interpolation, like SRILM's; Stolcke 2002). A word missing from a model has the
+probability 0 in it, so a mixture of models that sum to one does so too. The probability of <unk> is the
+mixture of the models' ones, 0 for a model without it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ LOWEST_LOG10 = -99.0  # log10 of a probability of 0, as programs write it
 
 @dataclass(frozen=True)
 class MixReport:
-    """What a mixture is.
+    """Result of a mixture.
 
     Attributes:
         weights: weights of the models; they sum to 1.
         n_ngrams: n-grams of each order.
-        perplexity: of the mixture on the development text, ends of sentences included, words of no model left
-            out; None without such a text.
+        perplexity: of the mixture on the development text, ends of sentences included, words of no model
+            left out; None without such a text.
         n_unknown: words of the development text that are in no model.
     """
 
@@ -75,12 +75,7 @@ class _Component:
         return cls(arpa, LmIndex.of(arpa, path), frozenset(arpa.words))
 
     def probs(self, words: Sequence[bytes], ids: NDArray[np.int32]) -> NDArray[np.float64]:
-        """p(last word | the others), (n,); 0 for a last word that the model does not have.
-
-        Args:
-            words: words of the union.
-            ids: (n, order) n-grams.
-        """
+        """p(last word | the others) of (n, order) n-grams of the union, (n,); 0 for a word not in it."""
         own = np.array([self.index.word_id(word) for word in words], np.int32)
         has_word = np.array([word in self.vocabulary for word in words])
         context = ids[:, max(0, ids.shape[1] - self.index.order) :]
@@ -91,9 +86,7 @@ class _Component:
 def mix_models(
     models: Sequence[Path], out: Path, weights: Sequence[float] = (), dev: Path | None = None
 ) -> MixReport:
-    """Write a mixture of ARPA models as one ARPA file.
-
-    The models are in memory, and so is the mixture.
+    """Write a mixture of ARPA models as one ARPA file; all are in memory.
 
     Args:
         models: two models or more.
@@ -136,7 +129,7 @@ def _check(models: Sequence[Path], weights: Sequence[float], dev: Path | None) -
 
 
 def _observe(components: Sequence[_Component], dev: Path) -> tuple[Observations, int]:
-    """What the models say about the words of a text that one of them has; the number of other words."""
+    """Probabilities of the words of a text known to some model, and the number of unknown words."""
     known = frozenset().union(*(component.vocabulary for component in components))
     probs: list[NDArray[np.float64]] = []
     n_unknown = 0
@@ -182,14 +175,9 @@ def _backoffs(
 ) -> NDArray[np.float32]:
     """Log10 back-off weights of the n-grams of the order below, (n_contexts,).
 
-    What the listed words leave of 1 goes to all others, in proportion to their probabilities behind the shorter
-    context: (1 - sum p(w | h)) / (1 - sum p(w | h')), with the sums over the listed words w.
-
-    Args:
-        united: the n-grams.
-        order: the order of the listed n-grams.
-        probs: (n,) p(w | h) of these.
-        lower: (n,) p(w | h') of these.
+    The mass left by the listed words w goes to all others, in proportion to their probabilities after the
+    shorter context: (1 - sum p(w | h)) / (1 - sum p(w | h')). `probs` (n,) is p(w | h), `lower` (n,) is p(w
+    | h').
     """
     is_predicted = united.last_words[order - 1] != united.words.index(BOS_WORD)
     contexts = united.contexts[order - 1][is_predicted]
@@ -207,7 +195,7 @@ def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 @compiled
 def _log10_probs(tables: LmTables, ids: Any) -> Any:
-    """Log10 probability of the last word behind the others, (n,)."""
+    """Log10 probability of the last word after the others, (n,)."""
     n_rows, order = ids.shape
     context = np.zeros(order, np.int32)
     scratch = np.zeros(order, np.int32)
@@ -226,7 +214,8 @@ class UnitedNGrams:
 
     Attributes:
         words: words of all models; word i of the union is `words[i]`.
-        contexts: for each order, (n,) which n-gram of the order below each n-gram begins with; 0 for order 1.
+        contexts: for each order, (n,) the n-gram of the order below beginning each n-gram; 0 for order
+            1.
         last_words: for each order, (n,) the last word of each n-gram.
     """
 
@@ -245,11 +234,7 @@ class UnitedNGrams:
 
 
 def unite(models: Sequence[Arpa]) -> UnitedNGrams:
-    """Bring the n-grams of models together, sorted by their words' numbers, which are in order of appearance.
-
-    Args:
-        models: models in which all words but the last of each n-gram are an n-gram too.
-    """
+    """Unite the n-grams of models, sorted by word numbers in order of appearance; each has all its contexts."""
     numbers = {word: 0 for model in models for word in model.words}
     numbers.update(zip(numbers, range(len(numbers)), strict=True))
     n_words = len(numbers)
@@ -270,10 +255,7 @@ def unite(models: Sequence[Arpa]) -> UnitedNGrams:
 def _keys(ids: NDArray[Any], keys: Sequence[NDArray[np.int64]], n_words: int) -> NDArray[np.int64]:
     """The number of each n-gram's context times the number of words, plus the last word.
 
-    Args:
-        ids: (n, order) words of the union.
-        keys: the same of the union's n-grams, for each lower order.
-        n_words: words of the union.
+    `ids` are (n, order) words of the union, `keys` the same numbers of the union's n-grams of each lower order.
     """
     contexts = ids[:, 0].astype(np.int64)
     for column in range(1, ids.shape[1] - 1):

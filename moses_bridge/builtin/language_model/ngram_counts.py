@@ -9,13 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import (
-    ArrayFile,
-    ArrayFiles,
-    Numbers,
-    numbers_below,
-    parts,
-)
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, numbers_below, parts
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens
 from moses_bridge.builtin.sorted_runs import SortedRuns, counted
@@ -25,7 +19,7 @@ NONE = -1  # where no n-gram of the order ends
 
 @dataclass(frozen=True)
 class NGramCounts:
-    """The different n-grams of one order, sorted by last word, then the word before it, and so on.
+    """The distinct n-grams of one order, sorted by last word, then the word before it, and so on.
 
     Attributes:
         first_words: (n,) number of the first word.
@@ -47,13 +41,7 @@ def count_ngrams(tokens: Tokens, order: int, files: ArrayFiles, at_once: int) ->
     """Count the n-grams of orders 1 to `order`; unigram i is word i, <s> counts 0.
 
     Each order is counted from the one below: an n-gram is the number of its suffix and a first word. So
-    only pairs of numbers are sorted, at most `at_once` of them at a time.
-
-    Args:
-        tokens: the text.
-        order: words of the longest n-grams.
-        files: where the counts are kept.
-        at_once: number of places of the text counted in memory, some 90 bytes each.
+    only pairs of numbers are sorted, at most `at_once` of them at a time, some 90 bytes each.
     """
     orders = [_count_words(tokens, files, at_once)]
     with (
@@ -89,13 +77,9 @@ def _no_counts(limit: int, files: ArrayFiles) -> NGramCounts:
 
 @dataclass(frozen=True)
 class _Ends:
-    """Where the n-grams of one order end in the text.
+    """Ends of the n-grams of one order (`length` words) in the text.
 
-    Attributes:
-        ids: numbers of the words.
-        lower: number of the n-gram one order lower ending at each place, NONE if there is none.
-        n_words: number of different words.
-        length: words of an n-gram.
+    `lower` has the number of the n-gram one order lower ending at each place, NONE if there is none.
     """
 
     ids: ArrayFile[np.int32]
@@ -106,10 +90,7 @@ class _Ends:
     def read(
         self, first: int, end: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """The n-grams ending from `first` to before `end`: their places from `first` on, keys and contexts.
-
-        The order of the keys is that of the n-grams.
-        """
+        """N-grams ending from `first` to before `end`: places from `first` on, keys in order, and contexts."""
         begin = max(first - (self.length - 1), 0)
         ids = self.ids.read(begin, end)
         lower = self.lower.read(begin, end)
@@ -127,7 +108,7 @@ def _count_order(
     at_once: int,
     progress: Progress,
 ) -> NGramCounts:
-    """Count the n-grams; if `numbered`, put the number of the one ending at each place into `numbers`."""
+    """Count n-grams; if `numbered`, write the number of the one ending at each place to `numbers`."""
     limit = len(text.ids)
     counts = _no_counts(limit, files)
     with ArrayFiles(files.directory) as scratch:
@@ -148,17 +129,17 @@ def _count_order(
             counts.contexts.append(part.values)
             counts.raw.append(part.counts)
         for run_number, (first, end) in enumerate(parts(len(places_in_run), at_once)):
-            # NONE is the last place, behind the n-grams of the run
+            # NONE is the last place, after the n-grams of the run
             of_run = np.append(runs.numbers_of_run(run_number), NONE)
             numbers.write(first, of_run[places_in_run.read(first, end)])
     return counts
 
 
 def adjusted_counts(orders: list[NGramCounts], files: ArrayFiles, at_once: int) -> list[Numbers]:
-    """Counts as needed by Kneser-Ney smoothing (Chen and Goodman 1998, section 3; Heafield 2013).
+    """Counts for Kneser-Ney smoothing (Chen and Goodman 1998, section 3; Heafield 2013).
 
-    The highest order and n-grams that begin with <s> keep their occurrences, all others count the
-    different words preceding them.
+    The highest order and n-grams beginning with <s> keep their occurrences, all others count the distinct
+    words before them.
     """
     adjusted = [_words_before(lower, higher, files, at_once) for lower, higher in pairwise(orders)]
     return [*adjusted, orders[-1].raw]

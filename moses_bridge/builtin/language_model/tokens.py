@@ -1,4 +1,4 @@
-"""A text as numbers of words."""
+"""A text as word numbers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ TOKENS_AT_ONCE = 1 << 16  # are written together
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text as one row of word numbers, each sentence as <s> w1 ... wn </s>.
+    """A text as one row of word numbers (n_tokens,) in a file, each sentence as <s> w1 ... wn </s>.
 
-    Attributes:
-        words: the words by number, numbered as they first appear behind <unk>, <s> and </s>.
-        ids: (n_tokens,) in a file.
+    `words` are numbered as they first appear, after <unk>, <s> and </s>.
     """
 
     words: list[bytes]
@@ -38,7 +36,7 @@ class Tokens:
 def read_tokens(path: textio.StrPath, files: ArrayFiles) -> Tokens:
     """Number the words of a text; lines end at a line feed, words at blanks, tabs, NUL and CR.
 
-    In memory are the distinct words.
+    The distinct words are in memory.
 
     Raises:
         InputError: the text has no line, or one of <unk>, <s>, </s> as a word.
@@ -78,10 +76,7 @@ def tokens_within(
 ) -> Tokens:
     """Number the words of sentences by a given vocabulary; all others are <unk>.
 
-    Args:
-        sentences: the words of each sentence.
-        vocabulary: words, each once, none of <unk>, <s>, </s>; the same one gives the same numbers.
-        files: where the numbers are kept.
+    The vocabulary has each word once and none of <unk>, <s>, </s>; the same one gives the same numbers.
     """
     words = [*SPECIAL_WORDS, *vocabulary]
     numbers = {word: number for number, word in enumerate(words) if number > EOS}

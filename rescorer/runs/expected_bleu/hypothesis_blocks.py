@@ -1,6 +1,6 @@
-"""Lines of an n-best list as numbers: compiled code reads them a piece of the list at a time.
+"""Lines of an n-best list as numbers, read by compiled code piece by piece.
 
-Consecutive hypotheses of a sentence in a piece are a run; a run has phrase pairs of its own, each once.
+Consecutive hypotheses of a sentence in a piece are a run; a run has each of its phrase pairs once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NO_SENTENCE = -1
 
 
 class Texts(NamedTuple):
-    """Sentences and their references as numbers of words, those of a sentence one after another.
+    """Sentences and their references as word numbers, grouped by sentence.
 
     Attributes:
         numbers: of words, *Shape:* (n_words,).
         starts: first word of each text, and n_words at the end, *Shape:* (n_sentences * n_texts + 1,).
-        n_texts: texts of each sentence, the source being the first.
+        n_texts: texts of each sentence; the first is the source.
     """
 
     numbers: NDArray[np.int32]
@@ -44,7 +44,7 @@ class Texts(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What has been read of a piece of a list.
+    """The part of a list read so far.
 
     Attributes:
         sizes: runs, hypotheses, uses of phrase pairs, phrase pairs and their words so far, *Shape:* (5,).
@@ -74,15 +74,11 @@ class Block(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """Room for the hypothesis of a line, and what the caller has read of it where the line is not plain.
+    """Room for the hypothesis of a line, or a non-plain line's hypothesis read and checked by the caller.
 
     Attributes:
-        is_given: whether the caller has read the first line; it has been checked.
-        sentence_id: of the given one.
-        total: of the given one.
-        n_words: of the given one.
-        n_segments: of the given one.
-        words: numbers of its words.
+        is_given: whether the caller has read the first line; the four numbers after it are that line's.
+        words: word numbers.
         segments: source start and end, target start and end of each, *Shape:* (any, 4).
     """
 
@@ -96,7 +92,7 @@ class Hypothesis(NamedTuple):
 
 
 def new_block(n_bytes: int, n_words: int) -> Block:
-    """Room for a piece of n_bytes, and for n_words words of phrase pairs."""
+    """Room for a piece of n_bytes and n_words words of phrase pairs."""
     n_lines, n_uses = n_bytes // LINE_BYTES + 1, n_bytes // USE_BYTES + 1
     return Block(
         np.zeros(5, np.int64),
@@ -128,19 +124,19 @@ def read_hypotheses(
     lexicon: LexiconTables,
     block: Block,
 ) -> tuple[int, int]:
-    """Append the hypotheses of whole lines, as far as they are plain and there is room for their words.
+    """Append the hypotheses of whole lines while they are plain and their words have room.
 
     Args:
         text: lines, each followed by "\n".
-        at: where the first one begins.
+        at: start of the first one.
         room: for any hypothesis of this text; the first one, if it is given.
         texts: the sentences.
-        lexicon: gets the new words; it must have room for those of the text.
+        lexicon: gets the new words; has room for those of the text.
         block: has room for the text; see `new_block`.
 
     Returns:
-        Start of the first line that is not plain or has no room, for the caller to act on, len(text) if there
-        is none; and for how many words there is no room.
+        Start of the first line that is not plain or lacks room, len(text) if there is none; and the number
+        of words lacking room.
     """
     sentence, is_given = NO_SENTENCE, room.is_given
     ngrams = reference_ngrams(texts.numbers, texts.starts[:1])
@@ -229,15 +225,7 @@ def _append(block: Block, total: float, bleu: float, n_uses: int) -> None:
 
 @inlined
 def _append_use(block: Block, texts: Any, source: int, room: Hypothesis, number: int) -> None:
-    """Append the use of a phrase pair, and the pair if the run has not had it.
-
-    Args:
-        block: gets it.
-        texts: numbers of the words of all sentences.
-        source: where those of this sentence begin.
-        room: has the hypothesis.
-        number: of the segment.
-    """
+    """Append the use of segment `number`, and its phrase pair if new in the run; `source` is the first word."""
     segments, target = room.segments, room.words
     first, n_source = source + segments[number, 0], segments[number, 1] - segments[number, 0]
     start, n_target = segments[number, 2], segments[number, 3] - segments[number, 2]

@@ -1,4 +1,4 @@
-"""N-best lists with segmentation, read for expected BLEU: a piece of the file at a time, in compiled code."""
+"""Reads n-best lists with segmentation for expected BLEU, piece by piece, in compiled code."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ SAME_TEXT = "Is this the text that was translated?"
 
 
 def numbered_texts(paths: Sequence[StrPath], lexicon: Lexicon) -> Texts:
-    """Number the words of texts that are parallel, the source first.
-
-    The numbers are in anonymous files, deleted with the arrays; the system reads them on demand.
+    """Number the words of parallel texts, the source first, in anonymous files deleted with the arrays.
 
     Raises:
         InputError: a text has fewer lines than another.
@@ -56,7 +54,7 @@ def numbered_texts(paths: Sequence[StrPath], lexicon: Lexicon) -> Texts:
 def number_lines(
     lines: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Numbers of the words of lines, one line after the other, *Shape:* (n_words,), and words of each, (n,)."""
+    """Numbers of the words of all lines, (n_words,), and the number of words of each line, (n,)."""
     text = b"".join(line + b"\n" for line in lines)
     lexicon.make_room(len(text))
     words, lens = np.empty(len(text), np.int32), np.empty(len(lines), np.int64)
@@ -84,8 +82,8 @@ def read_lists(
 ) -> StoredLists:
     """Read an n-best list with segmentation.
 
-    A total is that of the list, so the other features' weights are those that it was made with. A word that the
-    search left as it is counts as a phrase pair, though no table has it: all hypotheses of a sentence have it.
+    A total is the list's own, so the other features have the weights that made the list. A word copied by
+    the search counts as a phrase pair, though no table has it: all hypotheses of a sentence have it.
 
     Args:
         nbest: ids need not be contiguous.
@@ -94,8 +92,8 @@ def read_lists(
         groups: the document of each of its lines, an empty line for none.
 
     Raises:
-        InputError: an entry is malformed, has no segmentation, or an id or a phrase outside the source; texts
-            have other numbers of lines; or there is no entry.
+        InputError: an entry is malformed, lacks a segmentation or has an id or phrase outside the source;
+            the texts differ in length; or there is no entry.
         OSError: the disk is full.
     """
     lexicon = Lexicon()
@@ -119,21 +117,14 @@ def read_lists(
 
 
 def _documents(groups: StrPath, source: StrPath) -> NDArray[np.int64]:
-    """The document of each line by number, -1 for none, *Shape:* (n_lines,)."""
+    """Document number of each line, -1 for none, *Shape:* (n_lines,)."""
     numbers = {b"": -1}
     names = (name for name, _ in read_parallel(groups, source))
     return np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64)
 
 
 class _ListReader:
-    """Reads a list into runs.
-
-    Args:
-        path: the list.
-        texts: the sentences that were translated, and their references.
-        lexicon: has their words, and gets those of the hypotheses.
-        runs: gets the hypotheses.
-    """
+    """Reads a list into runs; new words are added to the lexicon."""
 
     def __init__(self, path: StrPath, texts: Texts, lexicon: Lexicon, runs: StoredRuns) -> None:
         self._path, self._texts, self._lexicon, self._runs = path, texts, lexicon, runs
@@ -173,7 +164,7 @@ class _ListReader:
                 given, given_at = self._given(line), at
 
     def _store(self) -> None:
-        """Store what has been read; each line is a hypothesis."""
+        """Store the block; each line is a hypothesis."""
         self._n_lines += int(self._block.sizes[N_HYPOTHESES])
         self._runs.append(self._block)
 

@@ -1,6 +1,6 @@
-"""N-best lists as what an expected BLEU is made of: phrase pairs, the other features' totals, sentence BLEU.
+"""N-best lists as inputs of expected BLEU: phrase pairs, totals of the other features, sentence BLEU.
 
-All lists are in a file. Memory has the words, the place of each list, and the lists of a batch.
+All lists are in a file. The words, the place of each list, and the lists of a batch are in memory.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NUMBERS_AT_ONCE = 2**20
 
 
 class HypothesisRun(NamedTuple):
-    """Hypotheses of a sentence that were read together.
+    """Hypotheses of a sentence read together.
 
     Attributes:
-        totals: weighted sum of the other features of each, *Shape:* (n,).
+        totals: weighted sum of each one's other features, *Shape:* (n,).
         bleu: of each, 0 to 1, *Shape:* (n,).
         n_uses: phrase pairs of each, *Shape:* (n,).
         uses: numbers of the run's pairs, *Shape:* (n_uses,).
@@ -44,11 +44,7 @@ class HypothesisRun(NamedTuple):
 
 
 class StoredRuns:
-    """Runs in the order in which they were read.
-
-    Args:
-        file: an empty one.
-    """
+    """Runs in reading order, in a file that is empty at first."""
 
     def __init__(self, file: ArrayFile[np.int32]) -> None:
         self._file = file
@@ -56,7 +52,7 @@ class StoredRuns:
         self._ends: list[NDArray[np.int64]] = []
 
     def append(self, block: Block) -> None:
-        """Write the runs of a block, and empty it.
+        """Write the runs of a block and empty the block.
 
         Raises:
             OSError: the disk is full.
@@ -94,7 +90,7 @@ class StoredRuns:
 def _packed(
     sentence: int, block: Block, first: list[int], end: list[int]
 ) -> list[NDArray[np.int32]]:
-    """A run as numbers of 32 bits."""
+    """A run as 32-bit numbers."""
     hypotheses, uses, pairs, words = map(slice, first, end)
     sizes = [end[place] - first[place] for place in range(HEADER - 1)]
     return [
@@ -109,7 +105,7 @@ def _packed(
 
 
 def unpacked(numbers: NDArray[np.int32]) -> HypothesisRun:
-    """A run from the numbers that `StoredRuns.append` wrote."""
+    """The run of numbers written by `StoredRuns.append`."""
     _, n, n_uses, n_pairs = numbers[:HEADER].tolist()
     bleu, n_uses_each = HEADER + 2 * n, HEADER + 4 * n
     uses = n_uses_each + n
@@ -127,11 +123,11 @@ def unpacked(numbers: NDArray[np.int32]) -> HypothesisRun:
 
 @dataclass(frozen=True)
 class NBestLists:
-    """Hypotheses, those of a sentence together, and the phrase pairs that they are made of.
+    """Hypotheses grouped by sentence, and their phrase pairs.
 
     Attributes:
-        pairs: the different phrase pairs of all hypotheses.
-        uses: numbers of the phrase pairs of one hypothesis after the other, *Shape:* (n_uses,).
+        pairs: the distinct phrase pairs of all hypotheses.
+        uses: numbers of the phrase pairs of all hypotheses, concatenated, *Shape:* (n_uses,).
         n_uses: phrase pairs of each hypothesis, *Shape:* (n,).
         totals: weighted sum of the other features of each, *Shape:* (n,).
         bleu: sentence BLEU of each, 0 to 1, *Shape:* (n,).
@@ -151,14 +147,14 @@ class NBestLists:
 
 @dataclass(frozen=True)
 class StoredLists:
-    """N-best lists of many sentences, in a file.
+    """N-best lists of many sentences in a file.
 
     Attributes:
         words: of the phrases, by number.
         numbers: the runs, as `stored_runs` packs them, those of a sentence in their order.
         bounds: where each run begins and ends, the runs of a sentence together, *Shape:* (n_runs, 2).
         starts: first run of each list, and n_runs at the end, *Shape:* (n_lists + 1,).
-        documents: number of each list's document, -1 for none, *Shape:* (n_lists,); None if they are unknown.
+        documents: document number of each list, -1 for none, *Shape:* (n_lists,); None if unknown.
     """
 
     words: NumberedWords
@@ -171,7 +167,7 @@ class StoredLists:
         return len(self.starts) - 1
 
     def part(self, lists: NDArray[np.int64]) -> NBestLists:
-        """Some of the lists."""
+        """The lists with these numbers."""
         first, end = self.starts[lists], self.starts[lists + 1]
         bounds = [
             self.bounds[run] for place in zip(first, end, strict=True) for run in range(*place)
@@ -200,7 +196,7 @@ class StoredLists:
 
 
 def _pairs(runs: Sequence[HypothesisRun], words: NumberedWords) -> tuple[Batch, NDArray[np.int64]]:
-    """The different phrase pairs of runs, and which of them each use is of, *Shape:* (n_uses,)."""
+    """The distinct phrase pairs of runs, and the pair of each use, *Shape:* (n_uses,)."""
     sizes = np.concatenate([run.pair_sizes for run in runs])
     numbers = np.concatenate([run.words for run in runs])
     which, chosen = _distinct(sizes, numbers)
@@ -214,7 +210,7 @@ def _pairs(runs: Sequence[HypothesisRun], words: NumberedWords) -> tuple[Batch, 
 def _distinct(
     sizes: NDArray[np.int32], numbers: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the different pairs each pair is, *Shape:* (n_pairs,), and the first pair like each of those."""
+    """The distinct pair of each pair, *Shape:* (n_pairs,), and the first occurrence of each of those."""
     texts = pieces(numbers, np.append(0, np.cumsum(sizes.sum(axis=1))))
     seen: dict[tuple[int, bytes], int] = {}
     keys = zip(sizes[:, 0].tolist(), texts, strict=True)

@@ -1,7 +1,6 @@
-"""BLEU of single sentences, smoothed, in compiled code: BLEU+1 of Lin and Och (2004).
+"""Smoothed BLEU of single sentences in compiled code: BLEU+1 of Lin and Och (2004).
 
-The n-grams of the references of a sentence are the nodes of a trie: a node is entered from that of the n-gram
-without the last word.
+The n-grams of a sentence's references are nodes of a trie; the parent lacks the last word.
 """
 
 from __future__ import annotations
@@ -12,13 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import (
-    FREE,
-    compiled_n_slots,
-    hash_next,
-    hash_number,
-    slot_of,
-)
+from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, hash_number, slot_of
 from moses_bridge.compiled.inner import inner, inner_maker
 
 MAX_ORDER = 4
@@ -28,13 +21,13 @@ WORD_BITS = 32
 
 
 class ReferenceNgrams(NamedTuple):
-    """The n-grams of the references of one sentence.
+    """The n-grams of a sentence's references.
 
     Attributes:
         keys: node of the n-gram without the last word, times 2^32, plus that word; FREE in a free slot,
             *Shape:* (n_slots,).
         nodes: the node of a slot, *Shape:* (n_slots,).
-        most: how often one of the references has the n-gram of a node, *Shape:* (n_nodes,).
+        most: highest count of a node's n-gram in one reference, *Shape:* (n_nodes,).
         counts: room for counting, all 0, *Shape:* (n_nodes,).
     """
 
@@ -48,9 +41,7 @@ class ReferenceNgrams(NamedTuple):
 def reference_ngrams(numbers: Any, starts: Any) -> ReferenceNgrams:
     """The n-grams of references.
 
-    Args:
-        numbers: of words, *Shape:* (n_words,).
-        starts: first word of each reference, and the end of the last, *Shape:* (n + 1,).
+    `numbers` are those of words, (n_words,), `starts` the first word of each and the end of the last, (n + 1,).
     """
     most_nodes = MAX_ORDER * (starts[-1] - starts[0]) + 1
     slots = compiled_n_slots(most_nodes)
@@ -71,7 +62,7 @@ def reference_ngrams(numbers: Any, starts: Any) -> ReferenceNgrams:
 
 @inner
 def _enter(ngrams: ReferenceNgrams, numbers: Any, start: int, end: int, n_nodes: int) -> int:
-    """Count the n-grams of a reference; the number of nodes then."""
+    """Count the n-grams of a reference and return the new number of nodes."""
     for first in range(start, end):
         node = ROOT
         for word in range(first, min(first + MAX_ORDER, end)):
@@ -89,14 +80,8 @@ def _enter(ngrams: ReferenceNgrams, numbers: Any, start: int, end: int, n_nodes:
 def bleu_of(ngrams: ReferenceNgrams, lens: Any, words: Any, n_words: int, matches: Any) -> float:
     """BLEU+1 of a hypothesis, 0 to 1; the reference length is the closest one, of two the shorter.
 
-    One is added to matches and totals of the orders above 1.
-
-    Args:
-        ngrams: of the references.
-        lens: words of each reference, *Shape:* (n,).
-        words: numbers of words, of which the first n_words are the hypothesis.
-        n_words: their number.
-        matches: room for a count of each order, *Shape:* (MAX_ORDER,).
+    One is added to matches and totals of the orders above 1. `lens` (n,) has the words of each reference,
+    the first n_words of `words` are the hypothesis, and `matches` (MAX_ORDER,) is room for counts.
     """
     if n_words == 0:
         return 0.0
@@ -112,7 +97,7 @@ def bleu_of(ngrams: ReferenceNgrams, lens: Any, words: Any, n_words: int, matche
 
 @inner
 def _count_matches(ngrams: ReferenceNgrams, words: Any, n_words: int, matches: Any) -> None:
-    """How many n-grams of each order a hypothesis shares with the references."""
+    """Count the n-grams of each order shared with the references."""
     for order in range(MAX_ORDER):
         matches[order] = 0
     for first in range(n_words):

@@ -1,10 +1,10 @@
-"""Training of a phrase model for expected BLEU on n-best lists: settings, batches of lists, loss, run.
+"""Fine-tuning of a phrase model for expected BLEU on n-best lists: settings, batches, loss, run.
 
 Gao et al. (ACL 2014): a hypothesis h of a list has the probability
 
     p(h) = exp(g s(h)) / sum_h' exp(g s(h')),    s(h) = total(h) + l sum over its phrase pairs of their value
 
-where total has the other features with weights that stay, and the loss of a list is -sum_h p(h) BLEU(h).
+where total is the other features with fixed weights; the loss of a list is -sum_h p(h) BLEU(h).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, 
 
 # Held-out lists scored at a time.
 LISTS_AT_ONCE = 128
-# Score of a place that has no hypothesis.
+# Score of a place without a hypothesis.
 NEVER = -1e9
 
 
@@ -53,16 +53,16 @@ UNIT = "BLEU"
 
 
 class Lists(Protocol):
-    """N-best lists of which a few at a time are in memory; `StoredLists` are."""
+    """N-best lists with a few in memory at a time, like `StoredLists`."""
 
     def __len__(self) -> int: ...
 
     @property
     def documents(self) -> NDArray[np.int64] | None:
-        """Number of each list's document, -1 for none, *Shape:* (n_lists,); None if they are unknown."""
+        """Document number of each list, -1 for none, *Shape:* (n_lists,); None if unknown."""
 
     def part(self, lists: NDArray[np.int64]) -> NBestLists:
-        """Some of the lists."""
+        """The lists with these numbers."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,9 @@ class ExpectedBleuConfig:
 def expected_bleu(
     values: Tensor, lists: NBestLists, column_weight: float, sharpness: float
 ) -> Tensor:
-    """Expected sentence BLEU of each list, 0 to 1.
+    """Expected sentence BLEU of each list, 0 to 1, *Shape:* (n_lists,).
 
-    Args:
-        values: of the phrase pairs, use by use, *Shape:* (n_uses,).
-        lists: the lists.
-        column_weight: l.
-        sharpness: g.
-
-    Returns:
-        *Shape:* (n_lists,).
+    `values` are those of the phrase pairs, use by use, *Shape:* (n_uses,); `column_weight` is l, `sharpness` g.
     """
     sizes = np.diff(lists.starts)
     hypothesis = _on(np.repeat(np.arange(len(lists.totals)), lists.n_uses), values)
@@ -127,13 +120,9 @@ def _on(array: NDArray[np.generic], values: Tensor) -> Tensor:
 
 
 class ExpectedBleuTask:
-    """The batches and losses of n-best lists; a batch is an array of list numbers.
+    """Batches and losses of n-best lists; a batch is an array of list numbers.
 
-    Args:
-        values: of phrase pairs, through which gradients flow.
-        lists: all lists.
-        config: settings.
-        seed: of the held-out lists and of the order.
+    `values` are differentiable values of phrase pairs; `seed` draws the held-out lists and the order.
     """
 
     def __init__(
@@ -169,7 +158,7 @@ class ExpectedBleuTask:
         return even_parts(batch, n_parts)
 
     def n_words(self, batch: NDArray[np.int64]) -> float:
-        """How many lists a batch has: their loss is a mean over lists, not over words."""
+        """The number of lists: their loss is a mean over lists, not over words."""
         return float(len(batch))
 
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
@@ -191,13 +180,13 @@ class ExpectedBleuTask:
 
 @dataclass(frozen=True)
 class ListText:
-    """Lists to be learned from.
+    """Lists to learn from.
 
     Attributes:
         nbest: n-best list with segmentation.
         source: the translated text.
         references: its translations, one file a reference.
-        groups: the document of each line of the text, of which whole ones are held out; None if unknown.
+        groups: the document of each line of the text, whole ones being held out; None if unknown.
     """
 
     nbest: StrPath
@@ -216,10 +205,10 @@ def train_for_expected_bleu(
     seed: int = 1,
     trust_code: bool = False,
 ) -> tuple[float | None, TrainingReport]:
-    """Train a phrase model on whole translations and write a new model directory.
+    """Fine-tune a phrase model on whole translations and write a new model directory.
 
     Args:
-        model: what `rescorer train` wrote, of an architecture with phrase values.
+        model: directory written by `rescorer train`, of an architecture with phrase values.
         data: the lists.
         out: the new model directory.
         config: settings.
@@ -229,13 +218,13 @@ def train_for_expected_bleu(
         trust_code: see `rescorer.models.model_directory.load_model`.
 
     Returns:
-        The loss of the held-out lists under the first model (None without such lists), and what came out;
+        The held-out loss of the first model (None without held-out lists), and the report of the training;
         losses are minus expected sentence BLEU, 0 to 100.
 
     Raises:
         InputError: the lists are malformed, or the directory is not a whole model.
-        ConfigError: the model cannot be trained so, the directory is that of the model, or the interrupted
-            training had other settings or data; or a file of the lists would be overwritten.
+        ConfigError: the model has no phrase values, `out` is `model`, the interrupted training had other
+            settings or data, or a file of the lists would be overwritten.
         UserError: another command writes into the directory.
     """
     if out.resolve() == model.resolve():
@@ -294,7 +283,7 @@ def _train(
 def _pair_values(
     learned: TrainedModel[Any], values: PhraseValues, exact_values: PhraseValues
 ) -> PairValues:
-    """Values of any phrase pairs, the exact ones where no gradient is wanted."""
+    """Values of any phrase pairs, exact where no gradient is needed."""
     return lambda pairs: (values if torch.is_grad_enabled() else exact_values)(
         learned.as_read(pairs)
     )

@@ -1,6 +1,6 @@
-"""The RNN Encoder-Decoder of Cho et al. (2014): log p(target phrase | source phrase).
+"""The RNN Encoder-Decoder of Cho et al. (2014) for scoring: log p(target phrase | source phrase).
 
-Here it is made ready for scoring: products of words are looked up, the others have a precision.
+Products of single words are looked up; the other products have the chosen precision.
 """
 
 from __future__ import annotations
@@ -37,11 +37,9 @@ EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 
 
 class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
-    """An encoder-decoder that looks up what depends on one word alone.
+    """An encoder-decoder with lookup tables for products of single words.
 
-    Args:
-        network: trained, on the device it computes on.
-        dtype: of the products; sums, gates and softmax are float32 in either case.
+    Products have the type `dtype`; sums, gates and softmax are always float32.
     """
 
     @torch.inference_mode()
@@ -83,7 +81,7 @@ class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
 
 
 def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder:
-    """The same network with the products of the steps in a type; those of sources stay in float32."""
+    """The same network with step products of a type; products of sources stay float32."""
     narrow = with_same_weights(network)
     narrow.hidden_to_readout.register_parameter("bias", None)  # is added to what is looked up
     for module, names in (
@@ -106,7 +104,7 @@ def encdec_scorer(model: TrainedModel[EncoderDecoder], compute: Compute) -> EncD
 
 
 def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray[np.float32]]:
-    """The word vectors that encoder and decoder read."""
+    """The word vectors read by encoder and decoder."""
     network = model.network
     return {
         "source": network.source_embedding.weight.detach().cpu().numpy(),

@@ -1,12 +1,12 @@
 """RNN Encoder-Decoder of Cho et al. (EMNLP 2014, arXiv 1406.1078v3).
 
-The equations are those of the third arXiv version: the reset gate acts before the matrix product, and
-the readout sees the updated state. GroundHog, the authors' code, differs in small ways (z flipped,
-c = h_N, readout from the state before). With unit = "lstm" LSTMs replace the gated units;
-the decoder begins with a hidden state and a cell, each tanh of a product of c.
+The equations are those of the third arXiv version: the reset gate acts before the matrix product, and the
+readout sees the updated state. GroundHog, the authors' code, differs slightly (z flipped, c = h_N, readout
+from the state before). With unit = "lstm" LSTMs replace the gated units; the decoder starts with a hidden
+state and a cell, each tanh of a product of c.
 
 Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_width, V = shortlist with
-</s> and <unk>. The previous word of the first step is none: the id `NO_WORD` has a zero embedding.
+</s> and <unk>. The first step has no previous word: the id `NO_WORD` has a zero embedding.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class EncDecConfig:
 
 
 class EncodedSources(NamedTuple):
-    """What the decoder needs of each source, one row a source.
+    """The decoder's inputs from the sources, one row each.
 
     Attributes:
         hidden: fields of the first state side by side, h'_0 first, *Shape:* (n, d), of an LSTM (n, 2 d).
@@ -76,7 +76,7 @@ class EncodedSources(NamedTuple):
 
 
 class StepInputs(NamedTuple):
-    """What decoder steps take from their previous words and their sources, one row a step.
+    """Inputs of decoder steps from their previous words and their sources, one row a step.
 
     Attributes:
         unit: pre-activations of the unit, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
@@ -90,10 +90,7 @@ class StepInputs(NamedTuple):
 class EncoderDecoder(nn.Module):
     """log p(target | source) as a sum over the target's words and </s>, natural log.
 
-    Args:
-        config: the sizes.
-        n_source_words: source shortlist with </s> and <unk>.
-        n_target_words: target shortlist with </s> and <unk>.
+    Numbers of words include </s> and <unk>.
     """
 
     def __init__(self, config: EncDecConfig, n_source_words: int, n_target_words: int) -> None:
@@ -119,9 +116,7 @@ class EncoderDecoder(nn.Module):
     def initialise(self, deviation: float | None) -> None:
         """Draw the weights as in the paper's appendix: N(0, deviation^2), recurrent ones orthogonal.
 
-        Args:
-            deviation: standard deviation of all other weights (paper: 0.01); None scales each
-                matrix by its fan-in instead.
+        The paper's deviation is 0.01; None scales each matrix by its fan-in instead.
         """
 
         def draw(name: str, parameter: nn.Parameter) -> None:
@@ -135,7 +130,7 @@ class EncoderDecoder(nn.Module):
         self.decoder.reset_bias()
 
     def source_inputs(self, words: Tensor) -> Tensor:
-        """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, any)."""
+        """Pre-activations of encoder steps for words, *Shape:* (n,) -> (n, any)."""
         return self.encoder.inputs(self.source_embedding(words))
 
     def context(self, hidden: Tensor) -> Tensor:
@@ -148,7 +143,7 @@ class EncoderDecoder(nn.Module):
         return self.read_tree(tree, self.source_inputs(to_device(tree.words, self.output.weight)))
 
     def read_tree(self, tree: PrefixTree, inputs: Tensor) -> EncodedSources:
-        """The same for sources in a tree, with the pre-activations of its nodes."""
+        """See `read`, for sources in a tree, with the pre-activations of its nodes."""
         return self.decoder_start(self.summarise(tree, inputs))
 
     def summarise(self, tree: PrefixTree, inputs: Tensor) -> Tensor:
@@ -156,7 +151,7 @@ class EncoderDecoder(nn.Module):
         return self.context(last_states(self.encoder, tree, inputs).hidden)
 
     def start(self, source: EncodedSources) -> Any:
-        """The first state of each source, of the unit's kind."""
+        """The first state of each source."""
         return self.decoder.state(source.hidden)
 
     def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
@@ -192,15 +187,7 @@ class EncoderDecoder(nn.Module):
         return factors
 
     def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
-        """Summary c of each source.
-
-        Args:
-            source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
-            source_lens: words without </s>, *Shape:* (batch,).
-
-        Returns:
-            *Shape:* (batch, d).
-        """
+        """Summary c of each source, *Shape:* (batch, d); `source` and `source_lens` as in `log_probs`."""
         state = self.encoder.start(len(source))
         for position in range(source.shape[1]):
             inside = (position <= source_lens).unsqueeze(1)
@@ -212,11 +199,7 @@ class EncoderDecoder(nn.Module):
         return self.context(state.hidden)
 
     def decoder_start(self, context: Tensor) -> EncodedSources:
-        """h'_0 = tanh(V' c), of an LSTM c'_0 too, and every product of c that the steps need, once a source.
-
-        Args:
-            context: c, *Shape:* (n, d).
-        """
+        """h'_0 = tanh(V' c), of an LSTM c'_0 too, and the products of c (n, d) in all steps, once a source."""
         return EncodedSources(
             hidden=torch.tanh(self.decoder_start_layer(context)),
             unit=self.context_to_unit(context),
@@ -226,16 +209,13 @@ class EncoderDecoder(nn.Module):
     def log_probs(
         self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
     ) -> Tensor:
-        """Natural log p(target | source), pair by pair: the plain path that others are tested with.
+        """Natural log p(target | source) of each pair, (batch,): the plain path, as a reference for tests.
 
         Args:
-            source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
+            source: ids, </s> after the last word of each, *Shape:* (batch, source_len + 1).
             source_lens: words without </s>, *Shape:* (batch,).
-            target: ids, </s> behind the last word of each, *Shape:* (batch, target_len + 1).
+            target: ids, </s> after the last word of each, *Shape:* (batch, target_len + 1).
             target_lens: words without </s>, *Shape:* (batch,).
-
-        Returns:
-            *Shape:* (batch,).
         """
         sources = self.decoder_start(self.encode(source, source_lens))
         return plain_log_probs(self, sources, target, target_lens)
@@ -266,7 +246,7 @@ def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> Encoder
 
 
 def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
-    """A network whose weights are still to come."""
+    """A network before its weights are loaded."""
     source, target = shortlists
     n_source_words = 0 if source is None else len(source)
     return EncoderDecoder(config.model, n_source_words, len(target))

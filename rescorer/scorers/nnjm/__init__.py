@@ -1,7 +1,7 @@
-"""NNJM, the joint model of Devlin et al. (2014): a word from its history and the source around its own word.
+"""NNJM, the joint model of Devlin et al. (2014): a word from its history and the aligned source window.
 
-A phrase pair of a table is scored as if it were a sentence: its borders are those of a text. So a column is an
-approximation; a feature of n-best lists is exact.
+A phrase pair of a table is scored as if it were a sentence, so a column is an approximation; a feature of
+n-best lists is exact.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _filled(
     """The windows of sentence pairs with their links, some at a time.
 
     Raises:
-        InputError: a link is malformed or leaves its pair; it names the line of the links.
+        InputError: a link is malformed or leaves its pair; names its line.
     """
     n_lines = 0
     for columns in columns_of(lines):
@@ -109,7 +109,7 @@ def nnjm_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowScorer:
 
 
 def nnjm_ngram_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowNgramScorer:
-    """What the search asks an NNJM for."""
+    """The n-gram scorer of an NNJM for use during search."""
     config = model.network.config
 
     def around(sources: Sequence[bytes]) -> NDArray[np.int32]:
@@ -119,7 +119,7 @@ def nnjm_ngram_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowNgra
 
 
 def nnjm_embeddings(model: TrainedModel[Nnjm]) -> dict[Side, NDArray[np.float32]]:
-    """The vectors of the words of both sides in a window, *Shape:* (n_words, r) each."""
+    """The vectors of both sides' words in a window, *Shape:* (n_words, r) each."""
     source, target = model.shortlists
     vectors = model.network.embedding.weight.detach().cpu().numpy()
     first_source = len(target) + 1

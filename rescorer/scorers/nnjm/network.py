@@ -1,11 +1,12 @@
-"""The network of an NNJM and its windows: previous target words, then the source words around its own one.
+"""The network of an NNJM and its windows: previous target words, then source words around the affiliated one.
 
 Affiliation (Devlin et al. 2014, section 2.1): a word with one link has that source word, a word with several
 the middle one (of an even number the lower, as in Moses's BilingualLM). A word without links has the source
-word of the nearest linked target word of its sentence, the right one of two equally near. In a sentence without
-links a word has the source word at the same share of the way. </s> has the place behind the last source word.
+word of the nearest linked target word of its sentence, the right one of two equally near. In a sentence
+without links a word has the source word at the same relative position. </s> has the place after the last
+source word.
 
-Numbers of input words: the target shortlist, <s> of the target, the source shortlist, <s> of the source.
+Ids of input words: the target shortlist, <s> of the target, the source shortlist, <s> of the source.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OTHER_TEXT = "Are these the links of this text?"
 
 
 class PairLinks(NamedTuple):
-    """Word links of some sentence pairs.
+    """Word links of sentence pairs.
 
     Attributes:
         pairs: the pair of each, *Shape:* (n_links,).
@@ -53,14 +54,10 @@ def affiliations(
 ) -> NDArray[np.int64]:
     """The source word of each target word and of each </s>.
 
-    Args:
-        links: of all pairs; no link leaves its pair.
-        source_lens: words in each source, *Shape:* (n_pairs,).
-        target_lens: words in each target, *Shape:* (n_pairs,).
+    `links` never leave their pairs; `source_lens` and `target_lens` count the words, *Shape:* (n_pairs,).
 
     Returns:
-        Places counted from 0 in the source, the target sentences one after another, each with its </s>,
-        *Shape:* (n_target_words + n_pairs,).
+        Places from 0 in the source, sentence by sentence with </s>, *Shape:* (n_target_words + n_pairs,).
     """
     n_steps = target_lens + 1
     starts = np.cumsum(n_steps) - n_steps
@@ -74,7 +71,7 @@ def affiliations(
 
 
 def _middle_links(links: PairLinks, starts: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
-    """The middle one of each word's links, -1 without any, *Shape:* (n_steps,)."""
+    """The middle one of each word's links, -1 if there is none, *Shape:* (n_steps,)."""
     steps = starts[links.pairs] + links.targets
     order = np.lexsort((links.sources, steps))
     counts = np.bincount(steps, minlength=n_steps)
@@ -86,7 +83,7 @@ def _middle_links(links: PairLinks, starts: NDArray[np.int64], n_steps: int) -> 
 
 
 def _nearest_linked(is_linked: NDArray[np.bool_], sentence: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The nearest linked step of each step's sentence, itself where there is none, *Shape:* (n_steps,)."""
+    """The nearest linked step of each step's sentence, itself if there is none, *Shape:* (n_steps,)."""
     steps = np.arange(len(is_linked))
     left = np.maximum.accumulate(np.where(is_linked, steps, -1))
     right = np.minimum.accumulate(np.where(is_linked, steps, len(steps))[::-1])[::-1]
@@ -126,14 +123,9 @@ class NnjmConfig:
 
 
 class Nnjm(FeedForward):
-    """p(word | previous target words, source words around its own).
+    """p(word | previous target words, source words around the affiliated one).
 
-    The hidden layers have ReLU, as those of every `FeedForward`; Devlin et al. (2014) have tanh.
-
-    Args:
-        config: sizes.
-        n_input_words: numbers of words in a window.
-        n_words: predicted words.
+    The hidden layers have ReLU, like every `FeedForward`; Devlin et al. (2014) use tanh.
     """
 
     def __init__(self, config: NnjmConfig, n_input_words: int, n_words: int) -> None:
@@ -144,18 +136,13 @@ class Nnjm(FeedForward):
 
 
 def n_input_words(shortlists: Shortlists) -> int:
-    """How many numbers of input words there are."""
+    """Number of ids of input words."""
     source, target = shortlists
     return len(target) + 1 + len(source or ()) + 1
 
 
 def fill_windows(batch: Batch, shortlists: Shortlists, config: NnjmConfig) -> FilledWindows:
-    """The windows of all target words of some pairs, </s> included.
-
-    Args:
-        batch: with word links.
-        shortlists: of both sides.
-        config: sizes of the window.
+    """The windows of all target words of pairs with word links, </s> included.
 
     Raises:
         UnscorablePair: a link is malformed or leaves its pair.
@@ -182,16 +169,10 @@ def fill_windows(batch: Batch, shortlists: Shortlists, config: NnjmConfig) -> Fi
 def place_windows(
     sources: Sequence[bytes], shortlists: Shortlists, config: NnjmConfig
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The words around each place of some sources; the places are their words and, behind them, their ends.
-
-    Args:
-        sources: words separated by blanks.
-        shortlists: of both sides.
-        config: sizes of the window.
+    """The words around each place of some sources; places are their words and the end after them.
 
     Returns:
-        Numbers of input words, *Shape:* (n_places, source_words), and the words in each source,
-        *Shape:* (n_sources,).
+        Ids of input words, *Shape:* (n_places, source_words); words in each source, *Shape:* (n_sources,).
     """
     source, target = shortlists
     assert source is not None
@@ -203,9 +184,9 @@ def place_windows(
 def _source_windows(
     ids: NDArray[np.int32], lens: NDArray[np.int64], start_id: int, width: int
 ) -> NDArray[np.int32]:
-    """The words around each source word and around each </s>, *Shape:* (n_words + n_sentences, width).
+    """The words around each source word and each </s>, *Shape:* (n_words + n_sentences, width).
 
-    <s> fills the places before the first word, </s> those behind the last one.
+    <s> fills the places before the first word, </s> those after the last one.
     """
     reach = width // 2
     padded = lens + 2 * reach + 1
@@ -221,7 +202,7 @@ def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
     """The word links of some pairs.
 
     Raises:
-        InputError: a link is malformed; it names the line among these.
+        InputError: a link is malformed; names the line among these.
     """
     for number, line in enumerate(lines, start=1):
         if not WELL_FORMED.fullmatch(line):
@@ -233,10 +214,7 @@ def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
 
 
 def _check_inside(
-    links: PairLinks,
-    source_lens: NDArray[np.int64],
-    target_lens: NDArray[np.int64],
-    batch: Batch,
+    links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64], batch: Batch
 ) -> None:
     """Refuse links that leave their pair."""
     outside = (links.sources >= source_lens[links.pairs]) | (

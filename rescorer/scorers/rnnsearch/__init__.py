@@ -1,6 +1,6 @@
-"""RNNsearch and RNNenc (Bahdanau et al. 2015): log p(target sentence | source sentence).
+"""RNNsearch and RNNenc (Bahdanau et al. 2015) for scoring: log p(target sentence | source sentence).
 
-Here they are made ready for scoring: products of target words are looked up, the others have a precision.
+Products of target words are looked up; the other products have the chosen precision.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ RnnSearchScorer = TrieScorer[ReadSources, DecoderState, DecoderCarried, StepInpu
 
 
 class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, StepInputs]):
-    """An RNNsearch that looks up what depends on a target word alone.
+    """An RNNsearch with lookup tables for products of target words.
 
-    Args:
-        network: trained, on the device it computes on.
-        dtype: of the products; sums, gates, attention and softmax are float32 in either case.
+    Products have the type `dtype`; sums, gates, attention and softmax are always float32.
     """
 
     @torch.inference_mode()
@@ -54,7 +52,7 @@ class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, Step
 
 
 class AttentiveTables(RnnSearchTables):
-    """The same of a network with attention, which says what its steps look at."""
+    """Tables of a network with attention, which also gives the attention of its steps."""
 
     def attention(self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources) -> Tensor:
         """See `tries.generation.Attentive`: of the state before the step, which predicts the next word."""
@@ -70,7 +68,7 @@ TABLES: dict[ContextName, type[RnnSearchTables]] = {
 
 
 def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
-    """The same network with the products of its steps in a type; the words' own products are few."""
+    """The same network with step products of a type; products of words are few."""
     narrow = with_same_weights(network)
     for module in list(narrow.modules()):
         for name, layer in list(module.named_children()):

@@ -1,11 +1,10 @@
-"""Additive attention (Bahdanau et al. 2015, appendix A.1.2), no place of a sentence padded.
+"""Additive attention (Bahdanau et al. 2015, appendix A.1.2) without padding.
 
-A decoder state looks at the places of its own source alone: e_j = v tanh(q + u_j), weights = softmax(e),
-context = sum_j weight_j h_j, where q = W_a s and u_j = U_a h_j. On a CPU it is a compiled loop, which stays in
-the cache and keeps the weights alone for its gradient.
+A decoder state looks at the places of its own source: e_j = v tanh(q + u_j), weights = softmax(e),
+context = sum_j weight_j h_j, where q = W_a s and u_j = U_a h_j. On a CPU it is a compiled loop that stays in
+the cache and keeps only the weights for its gradient.
 
-Notation: n states, P places of all sources, a width of q, w width of an annotation h_j, p pairs of a
-state and a place of its source.
+Notation: n states, P places of all sources, a width of q, w width of an annotation h_j.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ DEVICE_NUMBERS_AT_ONCE = 2**27
 
 
 class Places(NamedTuple):
-    """What states look at.
+    """The places that states look at.
 
     Attributes:
         annotations: h, source by source, *Shape:* (P, w).
         keys: u, *Shape:* (P, a).
         firsts: the first place of each source, *Shape:* (n_sources,).
         lens: places of each source, at least 1, *Shape:* (n_sources,).
-        by_annotations: where all states' gradients are summed, see `new_places`; else empty, *Shape:* (P, w).
+        by_annotations: sum of all states' gradients, see `new_places`; else empty, *Shape:* (P, w).
         by_keys: likewise, *Shape:* (P, a).
     """
 
@@ -45,9 +44,9 @@ class Places(NamedTuple):
 
 
 def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) -> Places:
-    """Places whose gradients are summed in one place where there are gradients; see `Places`.
+    """Places whose gradients are summed in one buffer if gradients are needed; see `Places`.
 
-    Autograd would make a gradient of all places for each step, most of them zeros in a long text.
+    Autograd would allocate a gradient of all places for each step, mostly zeros in a long text.
     """
     if not (torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations)):
         return Places(
@@ -73,7 +72,7 @@ def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) 
 
 
 class _Gathered(torch.autograd.Function):
-    """Annotations and keys for all steps; what these add to the sums is their gradient."""
+    """Annotations and keys for all steps; their gradient is what the steps add to the sums."""
 
     @staticmethod
     def forward(
@@ -86,19 +85,13 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor | None) -> tuple[Tensor | None, ...]:
-        """The sums, and what came by other ways; autograd comes here when every step has been there."""
+        """The sums plus gradients from elsewhere; autograd calls this after every step's backward."""
         both = zip(ctx.sums, outputs, strict=True)
         return *(total if part is None else total + part for total, part in both), None, None
 
 
 class _Run(NamedTuple):
-    """The places of each state, and where its weights are; arrays for compiled code.
-
-    Attributes:
-        firsts: *Shape:* (n,).
-        lens: *Shape:* (n,).
-        offsets: *Shape:* (n + 1,).
-    """
+    """First place and number of places of each state, *Shape:* (n,), and offsets of its weights, (n + 1,)."""
 
     firsts: NDArray[np.int64]
     lens: NDArray[np.int64]
@@ -106,16 +99,13 @@ class _Run(NamedTuple):
 
 
 def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
-    """The context of each state.
+    """The context of each state, *Shape:* (n, w).
 
     Args:
         query: q, *Shape:* (n, a).
         energy: v, *Shape:* (a,).
         places: of all sources.
         rows: the source of each state, *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n, w).
     """
     needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
     if needs_sums or not is_compiled(query):
@@ -125,12 +115,12 @@ def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tenso
 
 
 def is_compiled(tensor: Tensor) -> bool:
-    """Whether the compiled loops are for tensors of this kind."""
+    """Whether the compiled loops accept tensors of this kind."""
     return tensor.device.type == "cpu" and tensor.dtype == torch.float32
 
 
 def attend_plainly(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
-    """As `attend`, with PyTorch's operations: shorter sources are padded."""
+    """See `attend`; uses PyTorch's operations, padding shorter sources."""
     longest = int(places.lens.max())
     at_once = max(1, DEVICE_NUMBERS_AT_ONCE // (longest * places.annotations.shape[1]))
     parts = zip(torch.split(query, at_once), torch.split(rows, at_once), strict=True)
@@ -145,17 +135,10 @@ def _padded(query: Tensor, rows: Tensor, energy: Tensor, places: Places, longest
 def attention_weights(
     query: Tensor, energy: Tensor, places: Places, rows: Tensor, longest: int
 ) -> tuple[Tensor, Tensor]:
-    """How much each state looks at each place of its source.
-
-    Args:
-        query: q, *Shape:* (n, a).
-        energy: v, *Shape:* (a,).
-        places: of all sources.
-        rows: the source of each state, *Shape:* (n,).
-        longest: places of the longest source.
+    """Weights of each state on the places of its source; arguments as of `attend`.
 
     Returns:
-        The weights, 0 behind the end of a source, and the places, *Shape:* (n, longest) each.
+        Weights, 0 after the end of a source, and places, *Shape:* (n, longest) each.
     """
     steps = torch.arange(longest, device=query.device)
     inside = steps < places.lens[rows].unsqueeze(1)
@@ -165,14 +148,7 @@ def attention_weights(
 
 
 class _Gradients(NamedTuple):
-    """The gradients that a run adds to, each with the shape of what it is by.
-
-    Attributes:
-        by_query: by the states.
-        by_energy: by the vector of energies.
-        by_annotations: by all annotations.
-        by_keys: by all keys.
-    """
+    """Gradient buffers by query, energy, annotations and keys, each of its variable's shape."""
 
     by_query: Any
     by_energy: Any

@@ -1,8 +1,8 @@
-"""What RNNsearch reads of a source, and what its decoder sees of that.
+"""The encoder of RNNsearch, and the context seen by its decoder.
 
-The encoder's gated units read a source forward and backward, no word padded: the sources are ordered by falling
+The encoder's gated units read a source forward and backward without padding: sources are sorted by falling
 length, so those still being read at a step are the first ones. The decoder sees an attention's context
-(RNNsearch), or always the same (RNNenc).
+(RNNsearch), or a constant one (RNNenc).
 """
 
 from __future__ import annotations
@@ -16,19 +16,14 @@ from torch import Tensor, nn
 
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import GatedState, GatedUnit
-from rescorer.scorers.rnnsearch.attention import (
-    Places,
-    attend,
-    attention_weights,
-    new_places,
-)
+from rescorer.scorers.rnnsearch.attention import Places, attend, attention_weights, new_places
 from rescorer.tries.recurrent import to_device
 
 ContextName = Literal["attention", "last-state"]
 
 
 class Packing(NamedTuple):
-    """In which order the places of sources are read, step by step.
+    """Reading order of the places of sources, step by step.
 
     Attributes:
         forward: the place read by each row of all steps from left to right, *Shape:* (P,).
@@ -42,11 +37,7 @@ class Packing(NamedTuple):
 
 
 def packing(lens: NDArray[np.int64]) -> Packing:
-    """The order for sources of some lengths, whose places follow source by source.
-
-    Args:
-        lens: places of each source, at least 1, *Shape:* (n_sources,).
-    """
+    """The order for sources with some lengths, at least 1, *Shape:* (n_sources,), stored one after another."""
     order = np.argsort(-lens, kind="stable")
     firsts = (np.cumsum(lens) - lens)[order]
     steps = np.arange(int(lens.max()))[:, None]
@@ -59,12 +50,7 @@ def packing(lens: NDArray[np.int64]) -> Packing:
 
 
 class Encoder(nn.Module):
-    """Bidirectional gated units.
-
-    Args:
-        input_width: width of a word's vector.
-        hidden_width: d, of each direction.
-    """
+    """Bidirectional gated units; d is the width of each direction."""
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
@@ -72,14 +58,10 @@ class Encoder(nn.Module):
         self.to_left = GatedUnit(input_width, hidden_width)
 
     def forward(self, vectors: Tensor, lens: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """The states at all places.
+        """The states at all places, of reading to the right and to the left, *Shape:* (P, d) each.
 
-        Args:
-            vectors: of the words, one source after another, *Shape:* (P, input_width).
-            lens: places of each source, at least 1, *Shape:* (n_sources,).
-
-        Returns:
-            Those of reading to the right and to the left, *Shape:* (P, d) each.
+        `vectors` are the words', one source after another, *Shape:* (P, input_width); `lens` counts the
+        places of each source, at least 1, *Shape:* (n_sources,).
         """
         packed = packing(lens)
         return (
@@ -99,13 +81,9 @@ def _read(unit: GatedUnit, vectors: Tensor, order: NDArray[np.int64], sizes: lis
 
 
 class Readings(NamedTuple):
-    """The encoder's states at all places, one source after another.
+    """The encoder's states at all places, (P, d), in both directions, one source after another.
 
-    Attributes:
-        to_right: *Shape:* (P, d).
-        to_left: *Shape:* (P, d).
-        firsts: the first place of each source, *Shape:* (n_sources,).
-        lens: places of each source, *Shape:* (n_sources,).
+    `firsts` and `lens` are the first place and the number of places of each source, *Shape:* (n_sources,).
     """
 
     to_right: Tensor
@@ -115,34 +93,23 @@ class Readings(NamedTuple):
 
 
 class Context(Protocol):
-    """How a context is made."""
+    """Makes the context of a decoder state."""
 
     @property
     def width(self) -> int:
         """Width of a context."""
 
     def places(self, readings: Readings) -> Places:
-        """What is kept of the sources."""
+        """The stored part of the sources."""
 
     def __call__(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """The context of each decoder state.
-
-        Args:
-            hidden: s, *Shape:* (n, d).
-            places: of all sources.
-            rows: the source of each state, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n, width).
-        """
+        """The context (n, width) of each decoder state s (n, d); `rows` (n,) are the states' sources."""
 
 
 class Attention(nn.Module):
     """RNNsearch: a mean of the annotations, weighted anew for each state.
 
-    Args:
-        hidden_width: d, of the decoder and of each direction of the encoder.
-        attention_width: a, of the layer that compares a state with an annotation.
+    d is the width of the decoder and of each direction of the encoder, a that of the comparing layer.
     """
 
     def __init__(self, hidden_width: int, attention_width: int) -> None:
@@ -162,19 +129,14 @@ class Attention(nn.Module):
         return attend(self.query(hidden), self.energy, places, rows)
 
     def weights(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """How much each state looks at each place of its source, *Shape:* (n, places of the longest)."""
+        """Weight of each state on each place of its source, *Shape:* (n, places of the longest)."""
         longest = int(places.lens.max())
         weights, _ = attention_weights(self.query(hidden), self.energy, places, rows, longest)
         return weights
 
 
 class LastState(nn.Module):
-    """RNNenc: the state behind the last word, whatever the decoder's state (appendix A.2.2 of the paper).
-
-    Args:
-        hidden_width: d.
-        attention_width: is not used.
-    """
+    """RNNenc: always the state after the last word (appendix A.2.2 of the paper); ignores attention_width."""
 
     def __init__(self, hidden_width: int, attention_width: int) -> None:
         super().__init__()

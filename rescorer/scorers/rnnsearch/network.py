@@ -1,11 +1,11 @@
 """RNNsearch and RNNenc of Bahdanau et al. (ICLR 2015, arXiv 1409.0473, appendix A).
 
 The gated unit is that of `units.py`, whose update gate keeps the old state where the paper's takes the new
-one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source ends
-with </s>, read as a word.
+one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source
+ends with </s>, read as a word.
 
-The word after a prefix is predicted from that prefix's last word and from the state and the context before it
-is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of
+The word after a prefix is predicted from the prefix's last word and from the state and context before that
+word is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words after a prefix share the products of
 state and context, the larger part of a step.
 
 Notation: batch or n rows; d = hidden_width, E = embedding_width, m = maxout_width, w width of a context, P
@@ -63,17 +63,7 @@ class RnnSearchConfig:
 
 
 class ReadSources(NamedTuple):
-    """What the decoder needs of the sources.
-
-    Attributes:
-        hidden: s_0, one row a source, *Shape:* (n_sources, d).
-        annotations: see `Places`, *Shape:* (P, w).
-        keys: *Shape:* (P, a).
-        firsts: *Shape:* (n_sources,).
-        lens: *Shape:* (n_sources,).
-        by_annotations: *Shape:* (P, w) or (0, w).
-        by_keys: *Shape:* (P, a) or (0, a).
-    """
+    """The decoder's inputs from the sources: s_0, (n_sources, d), and the fields of `Places`."""
 
     hidden: Tensor
     annotations: Tensor
@@ -85,17 +75,17 @@ class ReadSources(NamedTuple):
 
     @property
     def places(self) -> Places:
-        """What states look at."""
+        """The places that states look at."""
         return Places(*self[1:])
 
 
 class DecoderState(NamedTuple):
-    """The decoder behind a prefix.
+    """The decoder after a prefix.
 
     Attributes:
         hidden: s_i, *Shape:* (n, d).
-        context: c_{i+1}, which s_i alone decides, *Shape:* (n, w).
-        readout: t~_i, which predicted from the state before, *Shape:* (n, 2 m).
+        context: c_{i+1}, a function of s_i, *Shape:* (n, w).
+        readout: t~_i, predicted from the state before, *Shape:* (n, 2 m).
     """
 
     hidden: Tensor
@@ -104,7 +94,7 @@ class DecoderState(NamedTuple):
 
 
 class DecoderCarried(NamedTuple):
-    """A state with the products that all words behind it share.
+    """A state with the products shared by all words after it.
 
     Attributes:
         hidden: s, *Shape:* (n, d).
@@ -120,7 +110,7 @@ class DecoderCarried(NamedTuple):
 
 
 class StepInputs(NamedTuple):
-    """What decoder steps take from their previous words, one row a step.
+    """Inputs of decoder steps from their previous words, one row a step.
 
     Attributes:
         unit: W_r E y, W_z E y and W E y with biases, *Shape:* (n, 3 d).
@@ -136,11 +126,7 @@ class StepInputs(NamedTuple):
 class RnnSearch(nn.Module):
     """log p(target | source) as a sum over the target's words and </s>, natural log.
 
-    Args:
-        config: the sizes.
-        n_source_words: source shortlist with </s> and <unk>.
-        n_target_words: target shortlist with </s> and <unk>.
-        dropout: share of the words' vectors and of the readout that training leaves out.
+    Numbers of words include </s> and <unk>; `dropout` is of the word vectors and of the readout.
     """
 
     def __init__(
@@ -166,9 +152,7 @@ class RnnSearch(nn.Module):
     def initialise(self, deviation: float | None) -> None:
         """Draw the weights as in the paper's appendix B.1: N(0, deviation^2), recurrent ones orthogonal.
 
-        Args:
-            deviation: standard deviation of all other weights (paper: 0.01, and 0.001 in the attention, whose v
-                is 0); None scales each matrix by its fan-in instead.
+        The paper has 0.01, in the attention 0.001 and 0 for v; None scales each matrix by its fan-in.
         """
 
         def draw(name: str, parameter: nn.Parameter) -> None:
@@ -255,6 +239,6 @@ def new_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnS
 
 
 def empty_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnSearch:
-    """A network whose weights are still to come."""
+    """A network before its weights are loaded."""
     source, target = shortlists
     return RnnSearch(config.model, len(source or ()), len(target), config.dropout)

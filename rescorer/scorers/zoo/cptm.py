@@ -1,12 +1,12 @@
 """Continuous-space phrase model of Gao et al. (ACL 2014) over bags of words.
 
-A phrase is the counts x of its words over one vocabulary of both languages, and one network makes codes of
-the phrases of either language:
+A phrase is the counts x of its words over one vocabulary of both languages; one network encodes phrases of
+either language:
 
     y = tanh(W_2' tanh(W_1' x))
 
-The value of a pair is y_source . y_target, between minus and plus the number of units. It neither knows the
-order of the words nor is a log-probability.
+The value of a pair is y_source . y_target, between minus and plus the number of units. It ignores word order
+and is no log-probability.
 
 Notation: n phrases, H hidden_width, D code_width, V words of both languages.
 """
@@ -62,12 +62,7 @@ class CptmConfig:
 
 
 class Cptm(nn.Module):
-    """Codes of phrases of both languages.
-
-    Args:
-        config: the sizes.
-        n_words: V, with </s> (which is in no bag) and <unk>.
-    """
+    """Codes of phrases of both languages; V includes </s> (which is in no bag) and <unk>."""
 
     def __init__(self, config: CptmConfig, n_words: int) -> None:
         super().__init__()
@@ -77,7 +72,7 @@ class Cptm(nn.Module):
         self.initialise()
 
     def initialise(self) -> None:
-        """Draw W_1 from N(0, 0.1^2); W_2 is the identity at first, as the paper's."""
+        """Draw W_1 from N(0, 0.1^2); W_2 starts as the identity, as in the paper."""
         nn.init.normal_(self.word_vectors.weight, std=WORD_DEVIATION)
         nn.init.eye_(self.projection.weight)
 
@@ -97,17 +92,15 @@ class Cptm(nn.Module):
 
 
 def similarities(one: Tensor, other: Tensor) -> Tensor:
-    """The products of codes, row by row, *Shape:* (n, D) -> (n,)."""
+    """Products of codes, row by row, *Shape:* (n, D) -> (n,)."""
     return (one * other).sum(1)
 
 
 @dataclass(frozen=True)
 class JointVocabulary:
-    """The source words by their own ids, then the target words that are none of them.
+    """Source words with their own ids, then the target words not among them.
 
     Attributes:
-        source: the source words.
-        target: the target words.
         target_ids: the joint id of each target word, *Shape:* (n_target_words,).
     """
 
@@ -117,7 +110,7 @@ class JointVocabulary:
 
     @classmethod
     def of(cls, shortlists: Shortlists) -> JointVocabulary:
-        """The words of a network's shortlists."""
+        """The joint vocabulary of a network's shortlists."""
         source, target = shortlists.source_words, shortlists.target
         ids = {word: number for number, word in enumerate(source.words)}
         target_ids = [ids.setdefault(word, len(ids)) for word in target.words]
@@ -141,19 +134,14 @@ SomeValues = Callable[[NDArray[np.int64]], Tensor]
 
 @dataclass(frozen=True)
 class PairPhrases:
-    """The phrases of one side of some pairs.
-
-    Attributes:
-        phrases: different ones.
-        which: the phrase of each pair, *Shape:* (n_pairs,).
-    """
+    """The distinct phrases of one side of some pairs, and the phrase of each pair, *Shape:* (n_pairs,)."""
 
     phrases: Encoded
     which: NDArray[np.int64]
 
     @classmethod
     def of(cls, words: JointVocabulary, side: Side, phrases: Sequence[bytes]) -> PairPhrases:
-        """Equal phrases are encoded once."""
+        """Encode equal phrases once."""
         different, which = distinct_phrases(phrases)
         return cls(words.encode(side, different), which)
 
@@ -165,7 +153,7 @@ class PairPhrases:
 
 
 def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> SomeValues:
-    """What gives the values of some of the pairs under the network's weights of that moment."""
+    """A function giving the values of some of the pairs under the network's current weights."""
     source = PairPhrases.of(words, "source", pairs.sources)
     target = PairPhrases.of(words, "target", pairs.targets)
     return lambda rows: similarities(source.codes(network, rows), target.codes(network, rows))
@@ -213,13 +201,9 @@ def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:
 
 
 class CptmScorer:
-    """The product of the codes of source and target; it is no log-probability.
+    """The product of the codes of source and target; not a log-probability.
 
-    Several threads may use one scorer. It has few products, so they are float32 in any precision.
-
-    Args:
-        network: on the device it computes on.
-        words: that it knows.
+    Several threads may use one scorer. It has few products: they are float32 in any precision.
     """
 
     needs_links = False
@@ -230,7 +214,7 @@ class CptmScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words the network knows."""
+        """The target words known to the network."""
         return self.words.target
 
     @torch.inference_mode()
@@ -243,12 +227,12 @@ class CptmScorer:
 
 
 def cptm_scorer(model: TrainedModel[Cptm], compute: Compute) -> CptmScorer:
-    """How alike the codes of source and target are."""
+    """Similarity of the codes of source and target."""
     return CptmScorer(model.network.to(compute.place), JointVocabulary.of(model.shortlists))
 
 
 def cptm_embeddings(model: TrainedModel[Cptm]) -> dict[Side, NDArray[np.float32]]:
-    """The rows of W_1 of each side's words; what both languages spell alike has one row."""
+    """The rows of W_1 for each side's words; words spelt alike in both languages share one."""
     vectors = model.network.word_vectors.weight.detach().cpu().numpy()
     words = JointVocabulary.of(model.shortlists)
     return {"source": vectors[: len(words.source)], "target": vectors[words.target_ids]}

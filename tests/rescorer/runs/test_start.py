@@ -17,9 +17,7 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 
 CONFIG = EncDecTrainingConfig(
-    n_held_out=5,
-    batch_pairs=8,
-    loop=LoopConfig(n_epochs=3, learning_rate=0.01, warmup_updates=4),
+    n_held_out=5, batch_pairs=8, loop=LoopConfig(n_epochs=3, learning_rate=0.01, warmup_updates=4)
 )
 SMALL = replace(CONFIG, model=EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3))
 

@@ -1,4 +1,4 @@
-"""The bilingual autoencoder of Chandar et al. (2014) over bags of words: how near two phrases' codes are."""
+"""The bilingual autoencoder of Chandar et al. (2014) for scoring: similarity of two phrases' codes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ from rescorer.scorers.zoo.bae.network import Bae, BaeTrainingConfig, bags_of, em
 
 
 class BaeScorer:
-    """The cosine of the codes of source and target, -1 to 1; it is no log-probability.
+    """The cosine of the codes of source and target, -1 to 1; not a log-probability.
 
-    Several threads may use one scorer. It has few products, so they are float32 in any precision.
-
-    Args:
-        network: on the device it computes on.
-        shortlists: the words it knows.
+    Several threads may use one scorer. It has few products: they are float32 in any precision.
     """
 
     needs_links = False
@@ -38,7 +34,7 @@ class BaeScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words the network knows."""
+        """The target words known to the network."""
         return self.shortlists.target
 
     @torch.inference_mode()
@@ -57,7 +53,7 @@ class BaeScorer:
 def _codes_of_all(
     network: Bae, vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]
 ) -> Tensor:
-    """The code of each phrase; equal ones are computed once, *Shape:* (n, D)."""
+    """The code of each phrase, equal ones computed once, *Shape:* (n, D)."""
     different, which = distinct(phrases)
     codes = _codes(network, vectors, words, different)
     return codes[torch.from_numpy(which).to(codes.device)]
@@ -70,12 +66,12 @@ def _codes(
 
 
 def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> BaeScorer:
-    """How near the codes of source and target are."""
+    """Similarity of the codes of source and target."""
     return BaeScorer(model.network.to(compute.place), model.shortlists)
 
 
 def bae_embeddings(model: TrainedModel[Bae]) -> dict[Side, NDArray[np.float32]]:
-    """The columns of W_x and W_y, which lie in one space."""
+    """The columns of W_x and W_y, which share one space."""
     network = model.network
     return {
         "source": network.source_vectors.weight.detach().cpu().numpy(),

@@ -4,9 +4,9 @@ A phrase is the set of its words, v(x) with a 1 for each. Both languages share a
 
     phi(x) = tanh(c + W_x v(x))    phi(y) = tanh(c + W_y v(y))    phi(x, y) = tanh(c + W_x v(x) + W_y v(y))
 
-from which one sigmoid for each word says whether it is in the bag. A pair's loss is the cross-entropy of both
-bags from each of the three codes. How near the codes of two phrases are is a cosine, -1 to 1, which neither
-knows the order of the words nor is a log-probability.
+from which one sigmoid per word predicts whether it is in the bag. A pair's loss is the cross-entropy of both
+bags from each of the three codes. The similarity of two phrases is the cosine of their codes, -1 to 1, which
+ignores word order and is no log-probability.
 
 Notation: n bags, D code_width, V words of a side.
 """
@@ -38,12 +38,12 @@ BAGS_AT_ONCE = 512
 
 
 class Bags(NamedTuple):
-    """The distinct words of some bags, bag by bag.
+    """The distinct words of bags, bag by bag.
 
     Attributes:
         words: ids, *Shape:* (k,).
         bags: the bag of each, rising, *Shape:* (k,).
-        n_bags: how many there are, empty ones included.
+        n_bags: number of bags, empty ones included.
     """
 
     words: NDArray[np.int64]
@@ -57,12 +57,9 @@ class Bags(NamedTuple):
 
 
 def bags_of(ids: NDArray[np.int32], lens: NDArray[np.int64], merged: int = 1) -> Bags:
-    """The words of phrases.
+    """The words of phrases, each `merged` consecutive phrases making a bag.
 
-    Args:
-        ids: of the words, *Shape:* (n, max_len or more).
-        lens: words of each phrase, *Shape:* (n,).
-        merged: number of consecutive phrases that make a bag.
+    `ids` are those of the words, *Shape:* (n, max_len or more), `lens` the words of each, *Shape:* (n,).
     """
     inside = np.arange(ids.shape[1]) < lens[:, None]
     numbers = np.nonzero(inside)[0] // merged
@@ -86,13 +83,7 @@ class BaeConfig:
 
 
 class Bae(nn.Module):
-    """Codes of bags, and bags from codes.
-
-    Args:
-        config: the sizes.
-        n_source_words: V of the source, with </s> (which is in no bag) and <unk>.
-        n_target_words: V of the target.
-    """
+    """Codes of bags, and bags from codes; numbers of words include </s> (which is in no bag) and <unk>."""
 
     def __init__(self, config: BaeConfig, n_source_words: int, n_target_words: int) -> None:
         super().__init__()
@@ -124,16 +115,9 @@ class Bae(nn.Module):
 
 
 def reconstruction_loss(output: nn.Linear, codes: Tensor, bags: Bags, weights: Tensor) -> Tensor:
-    """Weighted sum of the bags' cross-entropies, natural log: -sum_w log p(w is in the bag, or is not).
+    """Weighted sum of the bags' cross-entropies, natural log, (): -sum_w log p(w is in the bag, or is not).
 
-    Args:
-        output: of the bags' side.
-        codes: *Shape:* (n, D).
-        bags: n of them.
-        weights: *Shape:* (n,).
-
-    Returns:
-        *Shape:* ().
+    `output` is of the n bags' side, `codes` have the *Shape:* (n, D), `weights` (n,).
     """
     words, numbers = (torch.from_numpy(array).to(codes.device) for array in (bags.words, bags.bags))
     inside = (codes[numbers] * output.weight[words]).sum(1) + output.bias[words]
@@ -143,15 +127,7 @@ def reconstruction_loss(output: nn.Linear, codes: Tensor, bags: Bags, weights: T
 
 
 def correlation(one: Tensor, other: Tensor) -> Tensor:
-    """Sum over dimensions of the correlation of two codes' pre-activations over the bags of a batch.
-
-    Args:
-        one: *Shape:* (n, D).
-        other: *Shape:* (n, D).
-
-    Returns:
-        *Shape:* (), at most D.
-    """
+    """Sum over dimensions of the correlation of two codes' pre-activations (n, D) over a batch's bags."""
     one, other = one - one.mean(0), other - other.mean(0)
     scales = (one.square().sum(0) * other.square().sum(0) + 1e-12).sqrt()
     return ((one * other).sum(0) / scales).sum()
@@ -209,12 +185,7 @@ def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> BaeLos
 
 @dataclass(frozen=True)
 class BaeLosses:
-    """See `Losses`.
-
-    Attributes:
-        network: is trained.
-        config: how pairs are merged, and what correlation counts, in updates.
-    """
+    """See `Losses`; `config` has the merging of pairs and the correlation's weight in updates."""
 
     network: Bae
     config: BaeTrainingConfig
@@ -225,7 +196,7 @@ class BaeLosses:
         return bae_loss(self.network, data, batch.rows, merged, weight)
 
     def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`; of reconstruction alone, pair by pair."""
+        """See `Losses`; reconstruction only, pair by pair."""
         return bae_loss(self.network, data, rows, merged=1, correlation_weight=0.0)
 
 
@@ -238,15 +209,7 @@ def bae_loss(
 ) -> Tensor:
     """Cross-entropies of both bags from each code and from both, natural log, less the correlation's share.
 
-    Args:
-        network: is trained.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
-        merged: pairs that make one bag on each side; it weighs as much as they do in the mean.
-        correlation_weight: lambda.
-
-    Returns:
-        *Shape:* ().
+    `rows` are the pairs, *Shape:* (n,); `merged` pairs make one bag on each side, with their mean weight.
     """
     groups = data.groups[rows]
     source = bags_of(data.sources[groups], data.source_lens[groups], merged)

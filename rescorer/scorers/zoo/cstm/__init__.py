@@ -1,4 +1,4 @@
-"""CSTM, the feed-forward phrase model of Schwenk (2012): log p(target phrase | source phrase)."""
+"""CSTM, the feed-forward phrase model of Schwenk (2012), for scoring: log p(target phrase | source phrase)."""
 
 from __future__ import annotations
 
@@ -32,27 +32,16 @@ from rescorer.windows.scoring import ROWS_AT_ONCE
 
 
 class _Sources(NamedTuple):
-    """The distinct sources of a batch.
-
-    Attributes:
-        hidden: their last hidden layers, *Shape:* (n_sources, d).
-        of_pairs: the source of each pair, *Shape:* (n_pairs,).
-    """
+    """Last hidden layers (n_sources, d) of a batch's distinct sources, and each pair's source, (n_pairs,)."""
 
     hidden: Tensor
     of_pairs: NDArray[np.int64]
 
 
 class CstmScorer:
-    """Natural log p(target | source) under a CSTM, </s> included.
+    """Natural log p(target | source) under a CSTM, </s> included; `layers` are the softmaxes by place.
 
     Several threads may use one scorer.
-
-    Args:
-        network: on the device it computes on.
-        layers: the softmax of each place.
-        source: the source words it knows.
-        shortlist: the target words it knows.
     """
 
     needs_links = False
@@ -73,7 +62,7 @@ class CstmScorer:
         """Natural log p of each pair; see `contract.Scorer`.
 
         Raises:
-            UnscorablePair: a phrase has more words than the network has places for.
+            UnscorablePair: a phrase has more words than the network has places.
         """
         return np.asarray(self._by_place(batch)[0].sum(axis=1))
 
@@ -92,7 +81,7 @@ class CstmScorer:
         self._check(lens, batch, "target")
         sources = self._read(batch)
         by_place = np.zeros(ids.shape)
-        # Behind the last place </s> is sure.
+        # After the last place </s> is certain.
         for place, layer in enumerate(self.layers[: ids.shape[1]]):
             pairs = np.flatnonzero(lens >= place)
             by_place[pairs, place] = _log_probs(
@@ -104,7 +93,7 @@ class CstmScorer:
         different, of_pairs = distinct(batch.sources)
         ids, lens = self.source.encode_phrases(different)
         self._check(lens[of_pairs], batch, "source")
-        # Sources that differ in unknown words alone are one.
+        # Sources that differ only in unknown words are equal.
         rows = source_windows(ids, lens, self.network.config.phrase_words, self.network.empty_id)
         windows, which = distinct_rows(rows)
         on_device = torch.from_numpy(windows).long().to(self.network.embedding.weight.device)
@@ -130,17 +119,7 @@ class CstmScorer:
 def _log_probs(
     layer: OutputLayer, hidden: Tensor, sources: NDArray[np.int64], words: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Natural log p of a word in one place for pairs of a source and a word.
-
-    Args:
-        layer: of the place.
-        hidden: of the sources, *Shape:* (n_sources, d).
-        sources: *Shape:* (n,).
-        words: *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n,).
-    """
+    """Natural log p of a word in a place for pairs of source and word, (n,); `hidden` is (n_sources, d)."""
     here, which = np.unique(sources, return_inverse=True)
     rows = hidden[torch.from_numpy(here).to(hidden.device)]
     log_z, of_pairs = layer.log_z(rows), torch.from_numpy(which).to(hidden.device)
@@ -158,13 +137,13 @@ def cstm_scorer(model: TrainedModel[Cstm], compute: Compute) -> CstmScorer:
 
 
 def cstm_embeddings(model: TrainedModel[Cstm]) -> dict[Side, NDArray[np.float32]]:
-    """The vectors of source words; target words have one for each place, and none of their own."""
+    """The vectors of source words; target words have one per place, and none of their own."""
     vectors = model.network.embedding.weight.detach().cpu().numpy()
     return {"source": vectors[: len(model.shortlists.source_words)]}
 
 
 def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
-    """The last hidden layer of source phrases; one with more words than places is a `UserError`."""
+    """The last hidden layer of source phrases; one with too many words raises a `UserError`."""
     network, vocabulary = model.network.to(compute.place), model.shortlists.source_words
     n_places = network.config.phrase_words
 

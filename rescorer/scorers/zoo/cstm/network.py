@@ -1,14 +1,14 @@
 """CSTM, the continuous space translation model of Schwenk (COLING 2012, posters, pages 1071-1080).
 
-A source phrase fills a fixed number of places, empty ones behind its words. Their vectors, side by side,
-go through hidden layers that all target words share, and each place of the target has a softmax of its own:
+A source phrase fills a fixed number of places, empty ones after its words. Their concatenated vectors go
+through hidden layers shared by all target words; each place of the target has its own softmax:
 
     p(t_1 ... t_m | s) = product over k of p_k(t_k | s), with t_{m+1} = </s>
 
-Given the source, the target's words know nothing of each other. Three things differ from the authors' program:
-</s> is predicted behind the last word (behind the last place it is sure), so that the probabilities of all
-targets add up to 1; the value is the sum of the logarithms, not their mean; and a word outside the shortlist is
-<unk>, where a pair with such a word has the table's probability there.
+Target words are independent given the source. Three things differ from the authors' program: </s> is
+predicted after the last word (after the last place it is certain), so that the probabilities of all targets
+sum to 1; the value is the sum of the logarithms, not their mean; and a word outside the shortlist is <unk>,
+where a pair with such a word gets the table's probability there.
 
 Notation: n sources, N places on each side, r embedding_width, d width of the last hidden layer, V predicted
 words.
@@ -67,13 +67,7 @@ class CstmConfig:
 
 
 class Cstm(nn.Module):
-    """p_k(word | source) for each place k of the target, exactly normalised.
-
-    Args:
-        config: the sizes.
-        n_source_words: source shortlist with </s> and <unk>.
-        n_target_words: V, target shortlist with </s> and <unk>.
-    """
+    """p_k(word | source) for each place k of the target, exactly normalised; V includes </s> and <unk>."""
 
     def __init__(self, config: CstmConfig, n_source_words: int, n_target_words: int) -> None:
         super().__init__()
@@ -90,7 +84,7 @@ class Cstm(nn.Module):
         self.initialise(INITIAL_LIMIT)
 
     def initialise(self, limit: float | None) -> None:
-        """Draw matrices between -limit and limit, and set biases to 0; None scales matrices by their fan-in."""
+        """Draw matrices from [-limit, limit], biases 0; None scales matrices by their fan-in."""
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
@@ -101,31 +95,21 @@ class Cstm(nn.Module):
 
     @property
     def output_layers(self) -> list[nn.Linear]:
-        """The layer of each place's softmax, the first place first."""
+        """The layers of the softmaxes, by place."""
         return [layer for layer in self.outputs if isinstance(layer, nn.Linear)]
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """The last hidden layer.
-
-        Args:
-            windows: source words by place, `empty_id` behind them, *Shape:* (n, N).
-
-        Returns:
-            *Shape:* (n, d).
-        """
+        """The last hidden layer, (n, d), of source words by place, `empty_id` after them, *Shape:* (n, N)."""
         first = torch.tanh(self.first(self.embedding(windows).flatten(1)))
         return first if self.second is None else torch.tanh(self.second(first))
 
     def log_probs(self, windows: Tensor, targets: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target | source), pair by pair: the plain path that others are tested with.
+        """Natural log p(target | source) of each pair, (n,): the plain path, as a reference for tests.
 
         Args:
             windows: see `hidden`, *Shape:* (n, N).
-            targets: ids, </s> behind the last word of each, *Shape:* (n, target_len + 1).
+            targets: ids, </s> after the last word of each, *Shape:* (n, target_len + 1).
             target_lens: words without </s>, N at most, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n,).
         """
         hidden, total = self.hidden(windows), windows.new_zeros(len(windows), dtype=torch.float32)
         for place, layer in enumerate(self.outputs[: targets.shape[1]]):
@@ -138,19 +122,9 @@ class Cstm(nn.Module):
 def source_windows(
     ids: NDArray[np.int32], lens: NDArray[np.int64], n_places: int, empty_id: int
 ) -> NDArray[np.int32]:
-    """Source phrases by place.
+    """Source phrases by place, `empty_id` in empty places, *Shape:* (n, n_places).
 
-    Args:
-        ids: of the words, *Shape:* (n, max_len + 1).
-        lens: words of each, *Shape:* (n,).
-        n_places: N, not less than the longest phrase.
-        empty_id: the word of empty places.
-
-    Returns:
-        *Shape:* (n, N).
-
-    Raises:
-        ValueError: a phrase is longer.
+    `ids` has the *Shape:* (n, max_len + 1); a phrase longer than n_places is a ValueError.
     """
     if int(lens.max(initial=0)) > n_places:
         raise ValueError(f"{lens.max()} words in {n_places} places")
@@ -163,12 +137,7 @@ def source_windows(
 
 @dataclass(frozen=True)
 class CstmLosses:
-    """See `Losses`.
-
-    Attributes:
-        network: is trained.
-        product_type: type of the output layers' products in updates.
-    """
+    """See `Losses`; product_type is that of the output layers in updates."""
 
     network: Cstm
     product_type: torch.dtype
@@ -183,22 +152,9 @@ class CstmLosses:
 
 
 def cstm_loss(
-    network: Cstm,
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
-    product_type: torch.dtype,
+    network: Cstm, data: EncodedPairs, rows: NDArray[np.int64], product_type: torch.dtype
 ) -> Tensor:
-    """Weighted sum of -log p(target | source), natural log.
-
-    Args:
-        network: is trained.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
-        product_type: type of the output layers' products.
-
-    Returns:
-        *Shape:* ().
-    """
+    """Weighted sum of -log p(target | source), natural log, over the pairs `rows`, *Shape:* (n,)."""
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     ids, lens = data.sources[sources], data.source_lens[sources]
     windows = source_windows(ids, lens, network.config.phrase_words, network.empty_id)
@@ -206,7 +162,7 @@ def cstm_loss(
     hidden = network.hidden(torch.from_numpy(windows).long().to(device))
     targets, target_lens = data.targets[rows], data.target_lens[rows]
     losses = []
-    # The place behind the last one has no layer: </s> is sure there.
+    # There is no layer after the last place: </s> is certain there.
     for place, layer in enumerate(network.output_layers[: int(target_lens.max(initial=0)) + 1]):
         pairs = np.flatnonzero(target_lens >= place)
         here, predicted = predicted_at(
@@ -220,15 +176,12 @@ def cstm_loss(
 def predicted_at(
     groups: NDArray[np.int64], words: NDArray[np.int32], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], Predicted]:
-    """What a place's softmax predicts: each word of a source once, with the weight of all its targets.
+    """The predictions of a place's softmax: each word of a source once, with the weight of all its targets.
 
-    Args:
-        groups: the source of each pair, *Shape:* (n,).
-        words: of each pair in this place, *Shape:* (n,).
-        weights: of the pairs, *Shape:* (n,).
+    `groups`, `words` and `weights` are the source, the word here and the weight of each pair, *Shape:* (n,).
 
     Returns:
-        The sources that have a word here, rising, *Shape:* (n_here,), and the words behind them.
+        The sources with a word here, rising, *Shape:* (n_here,), and the words after them.
     """
     n_words = int(words.max(initial=0)) + 1
     keys, which = np.unique(groups * n_words + words, return_inverse=True)
@@ -280,6 +233,6 @@ def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
 
 
 def empty_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
-    """A network whose weights are still to come."""
+    """A network before its weights are loaded."""
     source, target = shortlists
     return Cstm(config.model, len(source or ()), len(target))

@@ -34,7 +34,7 @@ def seq2seq_scorer(model: TrainedModel[Seq2Seq], compute: Compute) -> Seq2SeqSco
 
 
 def in_precision(network: Seq2Seq, dtype: torch.dtype) -> Seq2Seq:
-    """The same network with the products of states in a type; those of words are few."""
+    """The same network with the products of states of a type; products of words are few."""
     if dtype == torch.float32:
         return network
     narrow = copy.deepcopy(network)

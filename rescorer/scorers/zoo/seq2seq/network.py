@@ -1,8 +1,8 @@
 """Deep LSTM encoder-decoder of Sutskever et al. (NIPS 2014, arXiv 1409.3215).
 
-The decoder starts from the encoder's states of every layer and sees the source nowhere else. Two things are as
-in the other networks here: the encoder reads </s> behind the last word it reads, and the decoder's first
-input is no word, a zero vector, where the paper's reads </s> there.
+The decoder starts from the encoder's states of every layer and sees the source nowhere else. As in the other
+networks here, the encoder reads </s> after the last word it reads, and the decoder's first input is a zero
+vector, where the paper's is </s>.
 
 Notation: n rows; d = hidden_width of each layer, L layers.
 """
@@ -33,11 +33,7 @@ INITIAL_LIMIT = 0.08
 class LstmStack(nn.Module):
     """L layers without peepholes; h, c and products of all layers are side by side, the lowest first.
 
-    Args:
-        input_width: width of x.
-        hidden_width: d, of each layer.
-        n_layers: L.
-        dropout: share of what goes from one layer to the next that training leaves out.
+    d is the width of each layer, `dropout` the share dropped between layers in training.
     """
 
     def __init__(self, input_width: int, hidden_width: int, n_layers: int, dropout: float) -> None:
@@ -51,7 +47,7 @@ class LstmStack(nn.Module):
 
     @property
     def units(self) -> list[LstmUnit]:
-        """The layers, the lowest first."""
+        """The layers, lowest first."""
         return [layer for layer in self.layers if isinstance(layer, LstmUnit)]
 
     @property
@@ -85,12 +81,7 @@ class LstmStack(nn.Module):
         return LstmCarried(state.cell, torch.cat(products, dim=1))
 
     def step(self, carried: LstmCarried, inputs: Tensor) -> LstmState:
-        """One step of all layers.
-
-        Args:
-            carried: of the states before.
-            inputs: of the lowest layer, *Shape:* (n, 4 d).
-        """
+        """One step of all layers from the states before; inputs of the lowest layer are *Shape:* (n, 4 d)."""
         d = self.hidden_width
         states: list[LstmState] = []
         cells = torch.split(carried.cell, d, dim=1)
@@ -123,11 +114,7 @@ class Seq2SeqConfig:
 
 
 class WordInputs(NamedTuple):
-    """What decoder steps take from their previous words.
-
-    Attributes:
-        unit: pre-activations of the lowest layer, *Shape:* (n, 4 d).
-    """
+    """Inputs of decoder steps from their previous words: pre-activations of the lowest layer, (n, 4 d)."""
 
     unit: Tensor
 
@@ -135,12 +122,7 @@ class WordInputs(NamedTuple):
 class Seq2Seq(nn.Module):
     """log p(target | source) as a sum over the target's words and </s>, natural log.
 
-    Args:
-        config: the sizes.
-        n_source_words: source shortlist with </s> and <unk>.
-        n_target_words: target shortlist with </s> and <unk>.
-        dropout: share of words' vectors, of what goes from layer to layer and of the last layer that training
-            leaves out.
+    Numbers of words include </s> and <unk>; `dropout` is of word vectors, between layers and of the last layer.
     """
 
     def __init__(
@@ -158,7 +140,7 @@ class Seq2Seq(nn.Module):
         self.initialise(INITIAL_LIMIT)
 
     def initialise(self, limit: float | None) -> None:
-        """Draw all weights between -limit and limit, as in the paper; None scales matrices by their fan-in."""
+        """Draw all weights from [-limit, limit], as in the paper; None scales matrices by their fan-in."""
         for name, parameter in self.named_parameters():
             if limit is not None:
                 nn.init.uniform_(parameter, -limit, limit)
@@ -171,7 +153,7 @@ class Seq2Seq(nn.Module):
             self.decoder.reset_bias()
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> LstmState:
-        """See `Recurrent.read`; equal beginnings, in the order of reading, are computed once."""
+        """See `Recurrent.read`; equal beginnings, in reading order, are computed once."""
         if self.config.source_order == "reversed":
             ids = reversed_words(ids, lens)
         tree = build_prefix_tree(ids, lens + 1)
@@ -202,11 +184,9 @@ class Seq2Seq(nn.Module):
 
 
 def reversed_words(ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The words of each row from the last to the first; </s> stays behind them.
+    """The words of each row, last word first; </s> stays after them.
 
-    Args:
-        ids: *Shape:* (n, max_len + 1).
-        lens: words of each, *Shape:* (n,).
+    `ids` has the *Shape:* (n, max_len + 1), `lens` counts the words of each, *Shape:* (n,).
     """
     places = np.arange(ids.shape[1])
     own = lens[:, None]
@@ -238,6 +218,6 @@ def new_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Se
 
 
 def empty_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Seq:
-    """A network whose weights are still to come."""
+    """A network before its weights are loaded."""
     source, target = shortlists
     return Seq2Seq(config.model, len(source or ()), len(target), config.dropout)

@@ -8,10 +8,7 @@ import pytest
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.extraction import aligned_corpus
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    read_aligned_corpus,
-    read_text,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus, read_text
 
 
 def test_order_of_the_vocabulary_holds_with_the_bar(tmp_path: Path) -> None:

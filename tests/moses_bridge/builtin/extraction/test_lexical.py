@@ -7,9 +7,7 @@ import pytest
 
 from moses_bridge.base.textio import read_lines
 from moses_bridge.builtin.extraction import lexical
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    AlignedCorpus,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.lexical import (
     lexical_table,
     source_link_probs,

@@ -69,10 +69,7 @@ def build(paths: tuple[Path, Path, Path], name: str, options: BuildConfig) -> li
 @pytest.mark.parametrize("at_once", [1, 7, 100, 5000])
 @pytest.mark.parametrize("smoothing", ["good-turing", "none"])
 def test_tables_are_the_same_bytes_whatever_the_shards(
-    paths: tuple[Path, Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    at_once: int,
-    smoothing: str,
+    paths: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch, at_once: int, smoothing: str
 ) -> None:
     settings = {"smoothing": smoothing, "lm_order": 2, "lm_prune": (0,)}
     whole = build(paths, "whole", BuildConfig(**settings))

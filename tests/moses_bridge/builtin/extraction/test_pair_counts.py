@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    AlignedCorpus,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 
 Box = tuple[tuple[int, int], tuple[int, int]]
 

@@ -10,9 +10,7 @@ import pytest
 
 from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.textio import read_lines
-from moses_bridge.builtin.extraction.aligned_corpus import (
-    AlignedCorpus,
-)
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 
 Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]

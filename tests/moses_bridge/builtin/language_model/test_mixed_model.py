@@ -18,10 +18,7 @@ from moses_bridge.builtin.language_model.mixed_model import mix_models
 from moses_bridge.cli import main
 
 KENLM_BINARY = Path(__file__).parents[3] / "data" / "kenlm" / "small.probing.gz"
-TEXTS = {
-    "one": "a b c\na b d\nc a b\nb b a c\na\n" * 2,
-    "two": "a b e\ne e b\nb a e\nc b\n",
-}
+TEXTS = {"one": "a b c\na b d\nc a b\nb b a c\na\n" * 2, "two": "a b e\ne e b\nb a e\nc b\n"}
 DEV = "a b e\nc a b\nb a c\ne q\n"
 
 

@@ -118,10 +118,7 @@ def model() -> TrainedModel[Cptm]:
 def task_of(model: TrainedModel[Cptm], lists: NBestLists, n_held_out: int = 0) -> ExpectedBleuTask:
     config = ExpectedBleuConfig(WEIGHT, SHARPNESS, lists_per_update=2, n_held_out=n_held_out)
     return ExpectedBleuTask(
-        phrase_values(model, torch.float32),
-        ListsInMemory(lists),
-        config,
-        seed=1,
+        phrase_values(model, torch.float32), ListsInMemory(lists), config, seed=1
     )
 
 
