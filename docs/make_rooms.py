@@ -62,7 +62,6 @@ ROOMS: Mapping[str, Box] = {
     "tuning.metrics": Box(900, 515),
     "tuning.experiments": Box(1090, 165),
     "moses_bridge.base": Box(230, 745),
-    "moses_bridge.compiled": Box(390, 745),
     "moses_bridge.formats": Box(550, 745),
     "moses_bridge.cli": Box(920, 660, 224),
     "moses_bridge.tables": Box(860, 715),
@@ -82,8 +81,8 @@ FRAMES = (
 )
 # From package to package: a path, and what it says. Rooms to which these lead are named in the text.
 BETWEEN = (
-    ("M 330 550 V 640", "formats, compiled, base", 342, 578),
-    ("M 760 550 V 690 H 667", "formats, compiled, base", 772, 578),
+    ("M 330 550 V 640", "formats, base", 342, 578),
+    ("M 760 550 V 690 H 667", "formats, base", 772, 578),
     ("M 955 375 H 1110 V 694", "decoding", 1118, 578),
     ("M 674 165 H 690 V 588 H 704 V 788 H 913", "builtin", 640, 592),
 )

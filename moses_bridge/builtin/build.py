@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moses_bridge.base.choices import Aligner, Smoothing
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.lock import held_directory
@@ -23,7 +24,6 @@ from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
-from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 
 LINKS_NAME = "aligned.grow-diag-final-and.gz"

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines
@@ -24,7 +25,6 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track_lines
@@ -24,7 +25,6 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
 )
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
-from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoding.builtin_decoder import READING, SEARCH, write_translations
 from moses_bridge.decoding.interface import DecoderConfig, Weights
 from moses_bridge.formats.moses_ini import read_ini

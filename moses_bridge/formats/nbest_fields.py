@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moses_bridge.compiled.bytes_by_name import BAR, BLANK, MINUS, NINE, ZERO
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.number_reader import digit, is_exact, read_number, value_of
-from moses_bridge.compiled.scanning import next_token
+from moses_bridge.base.compiled.bytes_by_name import BAR, BLANK, MINUS, NINE, ZERO
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.number_reader import digit, is_exact, read_number, value_of
+from moses_bridge.base.compiled.scanning import next_token
 
 BAR_LENGTH = 3
 MAX_DIGITS = 9

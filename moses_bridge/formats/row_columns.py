@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.bytes_by_name import BAR as BAR_BYTE
-from moses_bridge.compiled.bytes_by_name import BLANK, CARRIAGE_RETURN, TAB
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
-from moses_bridge.compiled.scanning import line_end
+from moses_bridge.base.compiled.bytes_by_name import BAR as BAR_BYTE
+from moses_bridge.base.compiled.bytes_by_name import BLANK, CARRIAGE_RETURN, TAB
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.compiled.scanning import line_end
 
 BAR = b"|||"
 BAR_LENGTH = len(BAR)

@@ -10,9 +10,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.plain_numbers import plain_numbers
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.compiled.plain_numbers import plain_numbers
 
 FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
 FEATURES_END = b"FEATURES_TXT_END_0"

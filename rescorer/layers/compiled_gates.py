@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.compiled.kept_code import njit, njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import (
     Floats,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.compiled import numba
-from moses_bridge.compiled.inner import expanded
+from moses_bridge.base.compiled import numba
+from moses_bridge.base.compiled.inner import expanded
 
 # exp(x) = 2^(x log2 e). Below 2^-126 floats are denormal: such terms are as good as 0 in a sum. Above 2^100 a
 # sum of thousands of them could be infinite.

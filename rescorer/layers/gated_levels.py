@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import Floats, Ints, Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit

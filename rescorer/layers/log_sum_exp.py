@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moses_bridge.compiled.inner import expanded
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.inner import expanded
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.products import Floats, Numbers, narrow_rows, numpy_numbers
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from moses_bridge.base.blocks import map_in_order
-from moses_bridge.compiled.inner import expanded
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.inner import expanded
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import exp, highest, narrowed, widened
 from rescorer.layers.products import Floats, Ints, Numbers, narrow_rows, numpy_numbers
 

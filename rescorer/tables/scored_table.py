@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_bridge.base.blocks import map_in_order
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_file
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, place_of, write_lines
-from moses_bridge.compiled.notice import CompilationNotice
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
 from rescorer.tables.column import ColumnConfig, check_columns

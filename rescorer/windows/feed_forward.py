@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import n_narrow_rows, narrow_rows, numpy_numbers
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from moses_bridge.compiled.inner import expanded
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.inner import expanded
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import ROWS_STEP, numpy_numbers
 from rescorer.windows.feed_forward import FeedForward, first_layer_tables

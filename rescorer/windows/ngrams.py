@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.base.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 
 
 def sentence_ngrams(

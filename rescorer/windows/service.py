@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
 from moses_bridge.base.errors import UserError
-from moses_bridge.compiled.kept_code import njit, njit_by_numbers
 from moses_bridge.formats.ngram_scorer import n_places, row_width
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
-from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.nbest import parse_entry, with_feature
 from tuning.metrics.bleu import BLEU
 from tuning.metrics.bleu import MAX_ORDER as BLEU_ORDER

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit, njit_by_numbers
-from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
+from moses_bridge.base.compiled.notice import CompilationNotice
 
 COMPILING = CompilationNotice("the count of n-grams (some seconds)")
 WORD_ORDER, CHARACTER_ORDER = 4, 6  # the longest n-grams of BLEU and of chrF

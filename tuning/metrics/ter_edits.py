@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
-from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.compiled.notice import CompilationNotice
 
 COMPILING = CompilationNotice("the edits of TER (some seconds)")
 MOST_SHIFTED_WORDS, FARTHEST_SHIFT, MOST_SHIFTS = 10, 50, 1000

@@ -22,7 +22,7 @@ def load_optimizer(name: OptimizerName) -> Optimizer:
 
     Prints a note if it must be compiled first.
     """
-    from moses_bridge.compiled.notice import CompilationNotice
+    from moses_bridge.base.compiled.notice import CompilationNotice
 
     function = cast(
         "Optimizer", getattr(import_module(f"tuning.optimisers.{name}"), f"optimize_{name}")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 from tuning.optimisers.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least

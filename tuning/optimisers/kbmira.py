@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import track
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
 from tuning.metrics.bleu import MAX_ORDER
 from tuning.optimisers.contract import (
     Bounds,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
-from moses_bridge.compiled.kept_code import njit
 from tuning.metrics.bleu import BLEU
 from tuning.metrics.metric import Metric
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
-from moses_bridge.compiled.kept_code import njit
 from tuning.metrics.bleu import MAX_ORDER, N_STATISTICS
 from tuning.optimisers.contract import (
     Bounds,

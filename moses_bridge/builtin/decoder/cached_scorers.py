@@ -21,6 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.hash_table import (
+    FREE,
+    GOLDEN,
+    find_key,
+    hash_next,
+    hash_number,
+    slot_of,
+)
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.errors import ToolError, UserError, shown
 from moses_bridge.builtin.decoder.ngram_memo import (
     NgramTable,
@@ -28,8 +37,6 @@ from moses_bridge.builtin.decoder.ngram_memo import (
     free_table,
     ngram_code,
 )
-from moses_bridge.compiled.hash_table import FREE, GOLDEN, find_key, hash_next, hash_number, slot_of
-from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import (
     Answer,
     LostScorer,

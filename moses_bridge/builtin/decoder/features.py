@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import (
     DISTORTION,
     LANGUAGE_MODEL,
@@ -27,8 +29,6 @@ from moses_bridge.builtin.decoder.jumps import compiled_early_cost, compiled_ori
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
 
 
 @compiled

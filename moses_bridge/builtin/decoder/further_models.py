@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner
 from moses_bridge.builtin.language_model.lm_index import LN10, LmIndex, LmTables, lm_score
-from moses_bridge.compiled.inner import inner
 
 NO_WORD = -1
 END = -1  # of a sentence, as the number of a target word

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 
 # At least the search's MAX_WINDOW, the limit of gaps and source phrases. For sentences of up to LONGEST_SPAN
 # words, the future costs equal those of Moses's table of all spans to the last bit. Longer sentences are

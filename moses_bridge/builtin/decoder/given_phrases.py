@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_PENALTY, PHRASE_TABLE, WORD_PENALTY
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import (
@@ -20,7 +21,6 @@ from moses_bridge.builtin.decoder.options import (
 )
 from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
-from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.marked_text import Given
 
 FIRST_GIVEN_ROW = UNKNOWN_ROW - 1  # translation i of a sentence has the row FIRST_GIVEN_ROW - i

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.compiled.hash_table import (
+from moses_bridge.base.compiled.hash_table import (
     FREE,
     compiled_n_slots,
     hash_next,
@@ -16,8 +15,9 @@ from moses_bridge.compiled.hash_table import (
     next_slot,
     slot_of,
 )
-from moses_bridge.compiled.inner import inlined, inner_maker
-from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.base.compiled.inner import inlined, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.builtin.decoder.options import Options
 
 NONE = -1
 

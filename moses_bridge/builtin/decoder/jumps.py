@@ -7,7 +7,7 @@ decoding for phrasal statistical machine translation, section 3).
 
 from __future__ import annotations
 
-from moses_bridge.compiled.inner import inner
+from moses_bridge.base.compiled.inner import inner
 
 DISCONTINUOUS = 2
 

@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.hash_table import (
+    FREE,
+    add_key,
+    compiled_n_slots,
+    hash_next,
+    hash_number,
+)
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
-from moses_bridge.compiled.hash_table import FREE, add_key, compiled_n_slots, hash_next, hash_number
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
 
 
 class Paths(NamedTuple):

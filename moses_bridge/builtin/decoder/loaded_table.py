@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.bytes_by_name import NEWLINE
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
+from moses_bridge.base.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.base.textio import PIECE_BYTES
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
@@ -32,11 +37,6 @@ from moses_bridge.builtin.decoder.source_trie import (
     phrase_lengths,
     trie_has_room,
 )
-from moses_bridge.compiled.bytes_by_name import NEWLINE
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
-from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
-from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.row_columns import (
     ALIGNMENT,
     SPARSE,

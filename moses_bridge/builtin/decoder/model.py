@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.lexicon import Lexicon, words_of
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
@@ -36,7 +37,6 @@ from moses_bridge.builtin.decoder.sparse_model import (
 )
 from moses_bridge.builtin.decoder.table_members import Members, make_members
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
-from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import (
     LM_KIND,
     OF_TABLES,

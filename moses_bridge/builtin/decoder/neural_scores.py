@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.ngram_memo import NgramTable, enter_ngrams
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.searches import LastPhrases
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
 
 
 class FeatureWords(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.hash_table import FREE, find_key, hash_next, hash_number, n_slots
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.errors import UserError
-from moses_bridge.compiled.hash_table import FREE, find_key, hash_next, hash_number, n_slots
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
 from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 30 MB

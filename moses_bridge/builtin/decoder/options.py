@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
     PHRASE_PENALTY,
@@ -25,8 +27,6 @@ from moses_bridge.builtin.decoder.phrase_choice import (
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
     PHRASE_PENALTY,
@@ -21,8 +23,6 @@ from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_scor
 from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_rows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
 
 
 @inner

@@ -7,6 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.hash_table import (
+    FREE,
+    hash_next,
+    hash_number,
+    n_slots,
+    next_slot,
+    slot_of,
+)
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.lexicon import LexiconTables, find_word
+from moses_bridge.base.compiled.scanning import line_end, next_token
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
 from moses_bridge.builtin.decoder.row_reader import (
@@ -18,18 +30,6 @@ from moses_bridge.builtin.decoder.row_reader import (
     row_end,
 )
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, TrieTables, child_of
-from moses_bridge.compiled.hash_table import (
-    FREE,
-    hash_next,
-    hash_number,
-    n_slots,
-    next_slot,
-    slot_of,
-)
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
-from moses_bridge.compiled.lexicon import LexiconTables, find_word
-from moses_bridge.compiled.scanning import line_end, next_token
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next

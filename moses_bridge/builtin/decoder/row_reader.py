@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.bytes_by_name import CARRIAGE_RETURN, MINUS, PLUS
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.number_reader import read_number, value_of
+from moses_bridge.base.compiled.scanning import next_token
 from moses_bridge.base.errors import BYTES_SHOWN, InputError, shown
 from moses_bridge.base.textio import StrPath, read_bytes
-from moses_bridge.compiled.bytes_by_name import CARRIAGE_RETURN, MINUS, PLUS
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.number_reader import read_number, value_of
-from moses_bridge.compiled.scanning import next_token
 
 # Results of reading a row: good, or the fault.
 GOOD, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(5)

@@ -17,6 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.hash_table import (
+    FREE,
+    add_key,
+    hash_number,
+    n_slots,
+    next_slot,
+    slot_of,
+)
+from moses_bridge.base.compiled.inner import inlined, inner
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.further_models import phrase_score, start_contexts
 from moses_bridge.builtin.decoder.hypotheses import (
@@ -35,9 +45,6 @@ from moses_bridge.builtin.decoder.jumps import (
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, next_slot, slot_of
-from moses_bridge.compiled.inner import inlined, inner
-from moses_bridge.compiled.kept_code import compiled
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
 

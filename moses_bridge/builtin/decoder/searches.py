@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.future_costs import FutureCosts
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
@@ -23,8 +25,6 @@ from moses_bridge.builtin.decoder.hypotheses import (
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
 
 
 class Parts(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, find_key
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.base.compiled.hash_table import FREE, find_key
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
 
 ROOT = 0
 NO_NODE = -1

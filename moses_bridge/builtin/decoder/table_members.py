@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.scanning import same_bytes
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, TableGroup
 from moses_bridge.builtin.decoder.loaded_table import TableRows
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.scanning import same_bytes
 
 NO_COUNTS = -1
 NO_ROW = -1

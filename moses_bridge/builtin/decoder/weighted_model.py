@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner
 from moses_bridge.builtin.decoder.further_models import FurtherModels
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows, rows_of_tables
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
 from moses_bridge.builtin.decoder.table_members import Members
 from moses_bridge.builtin.language_model.lm_index import LmTables
-from moses_bridge.compiled.inner import inner
 
 UNKNOWN_SIZE = -1
 

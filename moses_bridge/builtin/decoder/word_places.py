@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.bytes_by_name import MINUS, NINE, ZERO
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.scanning import next_token
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.builtin.decoder.source_trie import phrase_lengths
-from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import compiled
-from moses_bridge.compiled.scanning import next_token
 
 NO_LINK = -1
 NO_ROW = -1

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import njit
 
 MAX_WORDS = 7  # sets of linked words are kept as 7 bits, lengths as one byte
 SENTENCES_AT_ONCE = 10_000  # some 20 MB of phrase pairs

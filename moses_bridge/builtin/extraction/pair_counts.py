@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards, number_phrases
@@ -23,8 +25,6 @@ from moses_bridge.builtin.extraction.occurrences import (
 )
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
 
 N_ORIENTATIONS = 3
 SMOOTHING = 0.5  # the default of train-model.perl for lexical-reordering-score

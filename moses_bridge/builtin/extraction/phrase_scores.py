@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.choices import Smoothing
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.lexical import (
     LexicalTable,
@@ -19,7 +20,6 @@ from moses_bridge.builtin.extraction.lexical import (
 )
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
-from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.row_columns import (
     DIRECT_LEXICAL,
     DIRECT_PROB,

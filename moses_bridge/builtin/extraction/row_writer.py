@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
+from moses_bridge.base.compiled.inner import inner
 from moses_bridge.builtin.extraction.aligned_corpus import Text
-from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
-from moses_bridge.compiled.inner import inner
 
 N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import in_order
+from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write_packed
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
@@ -27,9 +30,6 @@ from moses_bridge.builtin.extraction.row_writer import (
     put_phrase,
 )
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
-from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_COUNT, put_bar
 
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file compressed as one

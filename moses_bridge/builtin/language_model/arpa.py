@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
+from moses_bridge.base.compiled.bytes_by_name import BACKSLASH, BLANK, CARRIAGE_RETURN, NEWLINE, TAB
+from moses_bridge.base.compiled.hash_table import FREE
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.lexicon import LexiconTables, find_slot, words_of, words_within
+from moses_bridge.base.compiled.number_reader import NO_NUMBER, read_number, value_of
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.compiled.bytes_by_name import BACKSLASH, BLANK, CARRIAGE_RETURN, NEWLINE, TAB
-from moses_bridge.compiled.hash_table import FREE
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
-from moses_bridge.compiled.lexicon import LexiconTables, find_slot, words_of, words_within
-from moses_bridge.compiled.number_reader import NO_NUMBER, read_number, value_of
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
 MAX_ORDER = 16  # longer n-grams are in no model; a header announcing them is damaged

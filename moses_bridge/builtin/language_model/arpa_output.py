@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
+from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
-from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
 
 ROWS_AT_ONCE = 1 << 16  # some 3 MB of text
 N_DECIMALS = 7  # what a float32 between 1 and 10 holds

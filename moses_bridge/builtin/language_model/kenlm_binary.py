@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
+from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
-from moses_bridge.compiled.inner import inner
 
 Bytes = NDArray[np.uint8]
 Codes = NDArray[np.uint64]

@@ -34,6 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
+from moses_bridge.base.compiled.hash_table import FREE, hash_number, slot_of
+from moses_bridge.base.compiled.inner import expanded, inlined, inner
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.builtin.language_model.kenlm_binary import (
@@ -43,9 +46,6 @@ from moses_bridge.builtin.language_model.kenlm_binary import (
     is_kenlm_binary,
     read_kenlm_binary,
 )
-from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
-from moses_bridge.compiled.inner import expanded, inlined, inner
-from moses_bridge.compiled.kept_code import compiled
 
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0

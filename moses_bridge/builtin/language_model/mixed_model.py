@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.mixture_weights import (
     SUM_TOLERANCE,
@@ -32,7 +33,6 @@ from moses_bridge.builtin.language_model.arpa_output import write_arpa
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
 from moses_bridge.builtin.language_model.tokens import words_of_line
-from moses_bridge.compiled.kept_code import compiled
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding

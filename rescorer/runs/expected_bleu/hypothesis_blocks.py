@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
-from moses_bridge.compiled.inner import inlined, inner
-from moses_bridge.compiled.kept_code import njit
-from moses_bridge.compiled.lexicon import LexiconTables, add_word
-from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.base.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
+from moses_bridge.base.compiled.inner import inlined, inner
+from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.compiled.lexicon import LexiconTables, add_word
+from moses_bridge.base.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.nbest_fields import (
     NOT_PLAIN,
     find_fields,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFile
-from moses_bridge.compiled.hash_table import FREE
+from moses_bridge.base.compiled.hash_table import FREE
 from rescorer.contract.batch import Batch
 from rescorer.contract.numbered_phrases import NumberedPhrases, NumberedWords, pieces
 from rescorer.runs.expected_bleu.hypothesis_blocks import N_HYPOTHESES, N_RUNS, Block

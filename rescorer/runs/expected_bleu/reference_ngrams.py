@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, hash_number, slot_of
-from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.hash_table import (
+    FREE,
+    compiled_n_slots,
+    hash_next,
+    hash_number,
+    slot_of,
+)
+from moses_bridge.base.compiled.inner import inner, inner_maker
 
 MAX_ORDER = 4
 TINY = 1e-9  # replaces a count of 0 in a logarithm

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import exp, tanh
 
 # On a GPU this many numbers of states x places x width at a time: half a gigabyte.

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath
-from moses_bridge.compiled.lexicon import Lexicon
 from rescorer.training.pairs.phrase_pairs import PairChoice, spill_rows
 from rescorer.training.pairs.record_spill import N_PARTS, PairColumns, RecordSpill, distinct_pairs
 from rescorer.training.word_counts import WordCounts, WordList

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.textio import StrPath
-from moses_bridge.compiled.kept_code import njit
 from rescorer.contract.choices import Weighting
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.encoded_pairs import EncodedPairs

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import read_whole_lines
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import StrPath
-from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
 from moses_bridge.formats.row_columns import SCORES
 from moses_bridge.formats.words import split_words

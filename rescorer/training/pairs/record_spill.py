@@ -8,9 +8,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, slot_of
-from moses_bridge.compiled.inner import inner, inner_maker
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.base.compiled.hash_table import FREE, compiled_n_slots, hash_next, slot_of
+from moses_bridge.base.compiled.inner import inner, inner_maker
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.training.pairs.row_records import (
     HEADER,
     N_NUMBERS,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
-from moses_bridge.compiled.lexicon import Lexicon
 
 
 def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:

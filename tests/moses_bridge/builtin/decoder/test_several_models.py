@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder.loaded_table import TableFile, load_tables
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.word_places import check_links
-from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
 from moses_bridge.decoding.interface import DecoderConfig

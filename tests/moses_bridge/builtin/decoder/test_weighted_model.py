@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, TableGroup
 from moses_bridge.builtin.decoder.loaded_table import TableFile, load_tables
@@ -17,7 +18,6 @@ from moses_bridge.builtin.decoder.weighted_model import (
     make_weighted_model,
     no_choices,
 )
-from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.moses_ini import Feature
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.word_places import check_links, option_places, path_places
-from moses_bridge.compiled.lexicon import Lexicon
 
 Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]
 

@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 from sacrebleu.metrics import BLEU
 
-from moses_bridge.compiled.lexicon import Lexicon
+from moses_bridge.base.compiled.lexicon import Lexicon
 from rescorer.runs.expected_bleu.list_reader import number_lines
 from rescorer.runs.expected_bleu.reference_ngrams import MAX_ORDER, bleu_of, reference_ngrams
 from tests.rescorer.runs.expected_bleu.plain_bleu import SentenceReferences, Words

@@ -10,8 +10,8 @@ from typing import BinaryIO, cast
 import numpy as np
 import pytest
 
+from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import InputError
-from moses_bridge.compiled.lexicon import Lexicon
 from rescorer.training.pairs import record_spill
 from rescorer.training.pairs.phrase_pairs import PairChoice, spill_rows
 from rescorer.training.pairs.record_spill import N_PARTS, RecordSpill, distinct_pairs

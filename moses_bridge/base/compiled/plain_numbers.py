@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import njit
-from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
+from moses_bridge.base.compiled.bytes_by_name import BLANK, NEWLINE
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
 
 LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^308, so it is finite
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from moses_bridge.compiled.hash_table import (
+from moses_bridge.base.compiled.hash_table import (
     FREE,
     add_key,
     find_key,

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
-from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.base.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
+from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import compiled
 
 # Initial room, doubled when it is full: enough for a small table without growing.
 FEWEST_WORDS, FEWEST_BYTES = 1024, 1 << 16

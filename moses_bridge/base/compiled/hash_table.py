@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.compiled.inner import inner
+from moses_bridge.base.compiled.inner import inner
 
 FREE = -1
 FEWEST_SLOTS = 16

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE, TAB
-from moses_bridge.compiled.inner import inner
+from moses_bridge.base.compiled.bytes_by_name import BLANK, NEWLINE, TAB
+from moses_bridge.base.compiled.inner import inner
 
 
 @inner

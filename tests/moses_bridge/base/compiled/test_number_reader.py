@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
+from moses_bridge.base.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
 
 
 @njit

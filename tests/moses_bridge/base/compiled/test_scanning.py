@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.base.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.words import split_words
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from numba import njit
 
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.progress import Progress
-from moses_bridge.compiled.notice import CompilationNotice
 
 
 def test_told_once_for_all_functions_and_blocks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,7 +31,7 @@ def test_the_seconds_count_in_no_rate(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart: list[float] = []
-    monkeypatch.setattr("moses_bridge.compiled.notice.exclude_seconds", apart.append)
+    monkeypatch.setattr("moses_bridge.base.compiled.notice.exclude_seconds", apart.append)
     inner = njit(lambda number: number + 5)
     with CompilationNotice("all"), Progress("work", 1):
         assert njit(lambda number: inner(number) + 1)(1) == 7

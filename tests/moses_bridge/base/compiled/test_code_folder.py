@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import moses_bridge
-from moses_bridge.compiled import code_folder as module
-from moses_bridge.compiled.code_folder import PREFIX, SUMS, VARIABLE, add_to_list, verify
+from moses_bridge.base.compiled import code_folder as module
+from moses_bridge.base.compiled.code_folder import PREFIX, SUMS, VARIABLE, add_to_list, verify
 
 PACKAGES = Path(moses_bridge.__file__).resolve().parents[1]
 
@@ -108,7 +108,7 @@ def test_without_a_place_there_is_a_temporary_one(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     environment = {**os.environ}
     environment.pop(VARIABLE, None)
-    program = "from moses_bridge.compiled.code_folder import code_folder; print(code_folder())"
+    program = "from moses_bridge.base.compiled.code_folder import code_folder; print(code_folder())"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from numba.core import event
 
+from moses_bridge.base.compiled.kept_code import COMPILATION
 from moses_bridge.base.progress import exclude_seconds, print_note
-from moses_bridge.compiled.kept_code import COMPILATION
 
 
 class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no types

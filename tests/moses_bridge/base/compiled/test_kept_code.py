@@ -15,18 +15,18 @@ import pytest
 import moses_bridge
 import rescorer
 import tuning
-from moses_bridge.compiled.code_folder import VARIABLE
-from moses_bridge.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.code_folder import VARIABLE
+from moses_bridge.base.compiled.kept_code import njit_by_numbers
 
 INNER = """\
-from moses_bridge.compiled.inner import inner
+from moses_bridge.base.compiled.inner import inner
 
 @inner
 def factor(value):
     return 2.0 * value
 """
 KEPT = """\
-from moses_bridge.compiled.kept_code import compiled
+from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.formats.an_inner import factor
 
 @compiled
@@ -154,7 +154,7 @@ def test_a_configuration_of_the_working_directory_is_not_read(sources: Sources) 
     settings = "int(numba.config.{} or 0)".format
     printed = f"print({', '.join(map(settings, ('DISABLE_JIT', 'BOUNDSCHECK', 'OPT')))})"
     assert sources.run(f"import numba\n{printed}") == [1, 1, 0]
-    program = f"{PROGRAM}\nfrom moses_bridge.compiled import numba\n{printed}\nimport yaml"
+    program = f"{PROGRAM}\nfrom moses_bridge.base.compiled import numba\n{printed}\nimport yaml"
     assert sources.run(program) == [11.0, 8.0, 0, 0, 0, 0, 3]
     assert not (sources.folder / "foreign").exists()
     assert sources.run() == [11.0, 8.0, 1, 1]

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moses_bridge.compiled.bytes_by_name import LARGE_E, MINUS, NINE, PLUS, POINT, SMALL_E, ZERO
-from moses_bridge.compiled.inner import inner
+from moses_bridge.base.compiled.bytes_by_name import (
+    LARGE_E,
+    MINUS,
+    NINE,
+    PLUS,
+    POINT,
+    SMALL_E,
+    ZERO,
+)
+from moses_bridge.base.compiled.inner import inner
 
 # A mantissa below 2^53 and a power of ten up to 22 are both exact as doubles, so one operation rounds
 # as float() does (Clinger 1990, section 4).

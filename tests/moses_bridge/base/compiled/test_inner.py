@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from numba.core.errors import NumbaError
 
-from moses_bridge.compiled.inner import inlined, inner, inner_maker
+from moses_bridge.base.compiled.inner import inlined, inner, inner_maker
 
 
 @inner

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from moses_bridge.compiled.hash_table import FREE
-from moses_bridge.compiled.lexicon import (
+from moses_bridge.base.compiled.hash_table import FREE
+from moses_bridge.base.compiled.lexicon import (
     Lexicon,
     LexiconTables,
     add_word,

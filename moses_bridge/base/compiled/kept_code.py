@@ -11,7 +11,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-from moses_bridge.compiled.code_folder import add_to_list, code_folder, verify
+from moses_bridge.base.compiled.code_folder import add_to_list, code_folder, verify
 
 COMPILATION = "numba:compile"  # numba reports it only where it has not kept the code
 Function = Callable[..., Any]
