@@ -80,7 +80,7 @@ def output_loss(
     product_type: torch.dtype,
     alpha: float = 0.0,
 ) -> Tensor:
-    """Weighted sum of -log p, natural log, over all words of the output layer.
+    """Weighted sum of -log p, natural log, over all words of the output layer, *Shape:* ().
 
     Args:
         output: the layer.
@@ -88,9 +88,6 @@ def output_loss(
         predicted: the words.
         product_type: type of the layer's products.
         alpha: weight of log^2 Z, added for each word.
-
-    Returns:
-        *Shape:* ().
     """
     return _summed(rows, output.weight, output.bias, predicted, product_type, alpha)
 

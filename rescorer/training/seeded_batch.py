@@ -34,15 +34,12 @@ def held_out_mask(n_items: int, n_held_out: int, seed: int) -> NDArray[np.bool_]
 
 
 def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> NDArray[np.bool_]:
-    """Which items are held out, in whole random groups: n_held_out or a few more, at most a tenth of all.
+    """Which items are held out, *Shape:* (n_items,): n_held_out or a few more, in whole random groups.
 
     Args:
         groups: the group of each item; negative for an item in no group, never held out, *Shape:* (n_items,).
-        n_held_out: number of items.
+        n_held_out: number of items; at most a tenth of all are held out.
         seed: of the choice.
-
-    Returns:
-        *Shape:* (n_items,).
     """
     names, sizes = np.unique(groups[groups >= 0], return_counts=True)
     order = np.random.default_rng(seed).permutation(len(names))
@@ -105,13 +102,10 @@ def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator, part: i
     """Set a random share of the units to zero and scale up the others to keep the mean.
 
     Args:
-        hidden: *Shape:* (n, width).
+        hidden: units, as in the result, *Shape:* (n, width).
         share: less than 1; 0 changes nothing.
         rng: chooses the units.
         part: with the same rng, the parts of an update leave out different units.
-
-    Returns:
-        *Shape:* (n, width).
     """
     if not share:
         return hidden

@@ -38,7 +38,7 @@ class PrefixTree:
     Attributes:
         n_groups: number of roots.
         levels: the nodes by depth; there are as many levels as words in the longest row.
-        paths: the node of each row in each level, -1 behind its end, *Shape:* (n, n_levels).
+        paths: the node of each row in each level, -1 after its end, *Shape:* (n, n_levels).
         lens: words in each row, *Shape:* (n,).
         groups: the root of each row, *Shape:* (n,).
     """
@@ -66,10 +66,7 @@ class PrefixTree:
 
     @property
     def last_nodes(self) -> NDArray[np.int64]:
-        """Where each row ends, in the nodes of all levels one after another, *Shape:* (n,).
-
-        No row may be empty.
-        """
+        """The last node of each row (none empty), numbered over all levels, *Shape:* (n,)."""
         starts = np.cumsum([0, *self.sizes])
         last = self.lens - 1
         return np.asarray(starts[last] + self.paths[np.arange(len(last)), last])
@@ -80,20 +77,17 @@ class PrefixTree:
         return rows, self.groups[rows] if depth == 0 else self.paths[rows, depth - 1]
 
     def ending(self, depth: int, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Total weight of the rows that end in each node.
+        """Total weight of the rows that end in each node, *Shape:* (n_groups,) or (n_nodes of the level,).
 
         Args:
             depth: 0 for the roots, l + 1 for level l.
             weights: weight of each row, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n_groups,) or (n_nodes of the level,).
         """
         rows, nodes = self.rows_ending(depth)
         return _sums(nodes, weights[rows], self._n_nodes_at(depth))
 
     def through(self, depth: int, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Total weight of the rows whose path has each node; see `ending`."""
+        """Total weight of the rows whose path includes each node; see `ending`."""
         if depth == 0:
             return _sums(self.groups, weights, self.n_groups)
         rows = np.flatnonzero(self.lens >= depth)
@@ -118,7 +112,7 @@ def build_prefix_tree(
     """Find the distinct prefixes of the rows.
 
     Args:
-        ids: word ids >= 0; ids behind a row's length are ignored, *Shape:* (n, max_len).
+        ids: word ids >= 0; ids after a row's length are ignored, *Shape:* (n, max_len).
         lens: words in each row, *Shape:* (n,).
         groups: root of each row (for targets: their source), None for one root, *Shape:* (n,).
         n_groups: number of roots, None for the highest group plus 1.

@@ -224,9 +224,9 @@ def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) ->
     return take(states, to_device(tree.last_nodes, inputs))
 
 
-def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], beside: Tensor) -> Tensor:
+def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], like: Tensor) -> Tensor:
     """Numbers as int64 on the device of another tensor."""
-    return torch.from_numpy(numbers.astype(np.int64)).to(beside.device)
+    return torch.from_numpy(numbers.astype(np.int64)).to(like.device)
 
 
 def word_vectors(embedding: nn.Embedding, words: Tensor) -> Tensor:
@@ -241,16 +241,13 @@ def plain_log_probs(
     target: Tensor,
     target_lens: Tensor,
 ) -> Tensor:
-    """Natural log p(target | source), target by target: the plain path that others are tested with.
+    """Natural log p(target | source), *Shape:* (n,), target by target: the reference for tests.
 
     Args:
         network: predicts.
         source: one for each target.
-        target: ids, </s> behind the last word of each, *Shape:* (n, target_len + 1).
+        target: ids, </s> after the last word of each, *Shape:* (n, target_len + 1).
         target_lens: words without </s>, *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n,).
     """
     rows = torch.arange(len(target), device=target.device)
     state, previous = network.start(source), torch.full_like(rows, NO_WORD)

@@ -41,16 +41,13 @@ def pairs_loss(
     rows: NDArray[np.int64],
     product_type: torch.dtype,
 ) -> Tensor:
-    """Weighted sum of -log p(target | source), natural log, over distinct prefixes.
+    """Weighted sum of -log p(target | source), natural log, over distinct prefixes, *Shape:* ().
 
     Args:
         network: is trained.
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layer's products.
-
-    Returns:
-        *Shape:* ().
     """
     factors, predicted = predictions(network, data, rows)
     return output_loss(network.output, factors, predicted, product_type)
@@ -167,7 +164,7 @@ class TrieTask:
     Args:
         source: of the batches.
         losses: of some pairs.
-        whole_batches: whether the loss of a batch is more than the sum over its pairs; then it is not cut.
+        whole_batches: whether the loss of a batch is more than the sum over its pairs, so that it is not cut.
     """
 
     def __init__(self, source: BatchSource, losses: Losses, whole_batches: bool = False) -> None:
@@ -254,7 +251,7 @@ class RecurrentLosses:
 
 
 def word_shares(source: BatchSource, rows: NDArray[np.int64], n_words: int) -> NDArray[np.float64]:
-    """How much of the target words of some pairs each word is, </s> included, *Shape:* (n_words,)."""
+    """The share of each word in the target words of some pairs, including </s>, *Shape:* (n_words,)."""
     counts = np.zeros(n_words, np.int64)
     for first, end in parts(len(rows), SENTENCES_AT_ONCE):
         data, found = source.located(SeededBatch(rows[first:end], ()))

@@ -94,15 +94,12 @@ class WindowScorer:
 def window_log_probs(
     network: Windowed, layer: OutputLayer, rows: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Natural log p(word | window).
+    """Natural log p(word | window), *Shape:* (n,).
 
     Args:
         network: on the device it computes on.
         layer: its output layer.
         rows: windows, each followed by the predicted word, *Shape:* (n, width + 1).
-
-    Returns:
-        *Shape:* (n,).
     """
     device = network.output.weight.device
     windows, window_of = distinct_rows(rows[:, :-1])
