@@ -61,7 +61,9 @@ class UnscorablePair(UserError):
     Args:
         row: the pair's place in the batch.
         side: of the phrase at fault; None if the links between the phrases are.
-        fault: what is wrong, `expected` what is right, `hint` how to mend it.
+        fault: what is wrong.
+        expected: what is right.
+        hint: how to mend it.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,18 +132,15 @@ def _write_rows(
         packed = gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
         return len(some.counts), packed
 
-    with open_write_packed(path) as stream, Progress(Path(path).name, n_rows, "rows") as progress:
-        for n_written, data in _in_order(block, range(0, max(n_rows, 1), ROWS_AT_ONCE), jobs):
+    with (
+        open_write_packed(path) as stream,
+        Progress(Path(path).name, n_rows, "rows") as progress,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        firsts = range(0, max(n_rows, 1), ROWS_AT_ONCE)
+        for n_written, data in in_order(pool, block, firsts, 2 * jobs):
             stream.write(data)
             progress.update(n_written)
-
-
-def _in_order(
-    block: Callable[[int], tuple[int, bytes]], firsts: range, jobs: int
-) -> Iterator[tuple[int, bytes]]:
-    """Results in order, with at most two blocks per thread in progress."""
-    with ThreadPoolExecutor(jobs) as pool:
-        yield from in_order(pool, block, firsts, 2 * jobs)
 
 
 @inner

@@ -214,8 +214,7 @@ class UnitedNGrams:
 
     Attributes:
         words: words of all models; word i of the union is `words[i]`.
-        contexts: for each order, (n,) the n-gram of the order below beginning each n-gram; 0 for order
-            1.
+        contexts: for each order, (n,) the lower n-gram beginning each n-gram; 0 for order 1.
         last_words: for each order, (n,) the last word of each n-gram.
     """
 
