@@ -153,7 +153,7 @@ fuzz: development ## 108,000 mutated tables and 100,000 other files
 faults: development ## commands that are killed some 1,000 times or lack room
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
-mutate: development ## change the code, one place at a time [MODULES="tuning/loop/nbest_choice.py ..."] [SURVIVORS=1]
+mutate: development ## change the code, one place at a time [MODULES="tuning/compare/significance.py ..."] [SURVIVORS=1]
 	$(call extras,mutation)
 	$(MUTATE) --faults
 	$(MUTATE) $(MODULES)
