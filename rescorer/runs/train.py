@@ -159,8 +159,7 @@ def train(
             lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
         )
         network = prepared.network.to(device)
-        config = {key: value for key, value in asdict(settings).items() if key != "loop"}
-        fixed = {"config": config, "seed": seed, "data": prepared.digest}
+        fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
         if first is not None:
             first.give_weights(prepared)
             fixed["start"] = first.digest
@@ -189,6 +188,10 @@ def _hold(out: Path, peers: Peers, stack: contextlib.ExitStack) -> None:
     """Let the writing process hold the directory until the stack closes."""
     if peers.is_first:
         stack.enter_context(held_directory(out))
+
+
+def _without_loop(settings: Any) -> dict[str, Any]:
+    return {key: value for key, value in asdict(settings).items() if key != "loop"}
 
 
 def _check_options(data: Data, kind: DataKind, architecture: str) -> None:
