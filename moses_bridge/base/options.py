@@ -224,7 +224,7 @@ def _parameter(
     if kind is not bool:
         given["type"] = _click_type(kind, notes)
     if not (is_required or default is None or default == ()):
-        given["default"] = default
+        given["default"] = str(default) if isinstance(default, Path) else default
     if form.is_argument:
         return click.Argument([name], nargs=-1 if is_repeated else 1, **given)
     if not text:

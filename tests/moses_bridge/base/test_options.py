@@ -16,6 +16,7 @@ from moses_bridge.base.config import AtLeast, AtMost, Below
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.options import (
     ARGUMENT,
+    STANDARD_STREAM,
     ClusterOptions,
     ConfigOptions,
     FileOrStdin,
@@ -236,3 +237,13 @@ def test_workers_are_those_of_a_cluster() -> None:
     assert ClusterOptions(address="auto", workers=3).workers == 3
     with pytest.raises(ConfigError, match="name one with --ray, or use --jobs"):
         ClusterOptions(workers=3)
+
+
+def test_a_file_that_is_not_given_is_standard_input() -> None:
+    @command
+    def count(text: Annotated[FileOrStdin, ARGUMENT] = STANDARD_STREAM) -> None:
+        """Print the path."""
+        click.echo(repr(text))
+
+    result = CliRunner().invoke(count, [])
+    assert (result.exit_code, result.output) == (0, f"{STANDARD_STREAM!r}\n")

@@ -41,7 +41,7 @@ def check_refused(folder: Path, features: bytes, scores: bytes, message: str) ->
         (FEATURES.replace(b"1 2\n", b"1\n"), r"f:2: found 1 values, expected 2"),
         (FEATURES.replace(b"1 2\n", b"1 2 3\n"), r"f:2: found 3 values, expected 2"),
         (FEATURES.replace(b"1 2\n", b""), r"f:2: found 1 values, expected 2"),
-        (FEATURES[:-19], r"f:3: found the end .*, expected FEATURES_TXT_END_0 behind 1 row"),
+        (FEATURES[:-19], r"f:3: found the end .*, expected FEATURES_TXT_END_0 after 1 row"),
         (FEATURES * 2, r"f:4: found sentence 0, expected one that .*s has, and once"),
     ],
 )
