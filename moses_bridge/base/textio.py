@@ -287,7 +287,11 @@ def read_bytes(path: StrPath) -> bytes:
     Raises:
         InputError: the file cannot be read, or its compressed data are damaged.
     """
-    return b"".join(read_pieces(path))
+    with open_read(path) as stream:
+        try:
+            return stream.read()  # whole: joined pieces would be in memory twice
+        except Exception as error:  # each compression has an error class of its own
+            raise damaged(path, None, error) from error
 
 
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
