@@ -12,6 +12,8 @@ pool would be choosing by chance: averages vary less between tunings and transla
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from tuning.optimisers.contract import (
     free_columns,
     result_of,
 )
-from tuning.optimisers.nbest_pool import NBestPool
+from tuning.optimisers.nbest_pool import NBestPool, row_hashes
 
 N_EPOCHS = 60  # this and the next two are the defaults of kbmira.cpp
 LARGEST_STEP = 0.01
@@ -42,17 +44,14 @@ def optimize_kbmira(
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(starts[0])
-    gains = pool.metric.gains(pool.statistics)
-    statistics = pool.statistics.astype(np.float64) if gains is None else gains[:, None]
+    lists = _arrange(pool)
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
         n_sentences = len(pool.sentence_ids)
         orders = np.array([rng.permutation(n_sentences) for _ in range(N_EPOCHS)])
         averages = _averages(
-            pool.features,
-            statistics,
-            pool.offsets,
+            lists,
             orders,
             start,
             np.where(free, bounds.least, start),
@@ -69,13 +68,60 @@ def optimize_kbmira(
     return result_of(pool, weights, free, bounds, reached, (before, after))
 
 
+class _Lists(NamedTuple):
+    """The lists of a pool, by sentence as columns: loops over a column become vector operations.
+
+    Attributes:
+        offsets: the first hypothesis of each sentence, and the end of the last one's.
+        features: *Shape:* (n, n_features).
+        columns: the features of each sentence, column by column.
+        counts: statistics of BLEU, *Shape:* (n, 9), or gains by another metric, *Shape:* (n, 1).
+        kinds: place of the hypothesis's counts among the distinct ones of its sentence, 40% of all; *Shape:*
+            (n,).
+        kind_offsets: the first distinct counts of each sentence, and the end of the last one's.
+        kind_columns: the distinct counts of each sentence, column by column.
+    """
+
+    offsets: Any
+    features: Any
+    columns: Any
+    counts: Any
+    kinds: Any
+    kind_offsets: Any
+    kind_columns: Any
+
+
+def _arrange(pool: NBestPool) -> _Lists:
+    gains = pool.metric.gains(pool.statistics)
+    counts = (pool.statistics if gains is None else gains[:, None]).astype(np.float64)
+    sentences = np.repeat(np.arange(len(pool.sentence_ids)), np.diff(pool.offsets))
+    hashes = row_hashes(np.column_stack([sentences, counts]))
+    _, firsts, kinds = np.unique(hashes, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    kinds, firsts = np.argsort(order)[kinds], firsts[order]
+    kind_offsets = np.searchsorted(firsts, pool.offsets)
+    return _Lists(
+        pool.offsets,
+        pool.features,
+        _columns(pool.features, pool.offsets),
+        counts,
+        kinds - np.repeat(kind_offsets[:-1], np.diff(pool.offsets)),
+        kind_offsets,
+        _columns(counts[firsts], kind_offsets),
+    )
+
+
+def _columns(rows: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The rows of each sentence, column by column."""
+    return np.concatenate([rows[first:last].T.ravel() for first, last in pairwise(offsets)])
+
+
 @njit(nogil=True)
-def _averages(features, statistics, offsets, orders, start, least, most):  # type: ignore[no-untyped-def]
+def _averages(lists, orders, start, least, most):  # type: ignore[no-untyped-def]
     """The start, then the weights averaged over all steps until the end of each epoch.
 
-    Statistics are those of BLEU, *Shape:* (n, 9), or gains by another metric, *Shape:* (n, 1); orders are
-    those of the sentences in each epoch, *Shape:* (n_epochs, n_sentences). A weight whose `least` is its
-    `most` stays.
+    `orders` are those of the sentences in each epoch, *Shape:* (n_epochs, n_sentences). A weight whose `least`
+    is its `most` stays.
 
     Returns:
         *Shape:* (n_epochs + 1, n_features).
@@ -83,18 +129,23 @@ def _averages(features, statistics, offsets, orders, start, least, most):  # typ
     weights = start.copy()
     total = np.zeros_like(weights)
     averages = np.empty((len(orders) + 1, len(weights)))
-    background = np.ones(statistics.shape[1])
+    background = np.ones(lists.counts.shape[1])
+    longest = 0
+    for sentence in range(len(lists.offsets) - 1):
+        longest = max(longest, lists.offsets[sentence + 1] - lists.offsets[sentence])
+    scores, gains = np.empty(longest), np.empty(longest)
     for i in range(len(weights)):
         averages[0, i] = start[i]
     n_steps = 0
     for epoch in range(len(orders)):
         for sentence in orders[epoch]:
-            first, last = offsets[sentence], offsets[sentence + 1]
-            hope, fear, gap = _hope_and_fear(features, statistics, first, last, weights, background)
+            _score(lists, sentence, weights, scores)
+            _gain(lists, sentence, background, gains)
+            hope, fear, gap = _hope_and_fear(lists, sentence, scores, gains)
             if gap > 0.0:
-                _step(weights, features[hope], features[fear], gap, least, most)
+                _step(weights, lists.features[hope], lists.features[fear], gap, least, most)
                 for i in range(len(background)):
-                    background[i] = DECAY * background[i] + statistics[hope, i]
+                    background[i] = DECAY * background[i] + lists.counts[hope, i]
             for i in range(len(weights)):
                 total[i] += weights[i]
             n_steps += 1
@@ -122,33 +173,59 @@ def _step(weights, hope, fear, gap, least, most):  # type: ignore[no-untyped-def
 
 
 @inner
-def _hope_and_fear(features, statistics, first, last, weights, background):  # type: ignore[no-untyped-def]
-    """The first hypotheses with the highest score + gain and score - gain, and the difference in gain."""
-    hope = fear = first
-    hope_value = fear_value = -np.inf
-    hope_gain = fear_gain = 0.0
-    for row in range(first, last):
-        score = 0.0
-        for column in range(len(weights)):
-            score += features[row, column] * weights[column]
-        gain = statistics[row, 0]
-        if statistics.shape[1] > 1:
-            gain = _background_bleu(statistics[row], background)
-        if score + gain > hope_value:
-            hope, hope_value, hope_gain = row, score + gain, gain
-        if score - gain > fear_value:
-            fear, fear_value, fear_gain = row, score - gain, gain
-    return hope, fear, hope_gain - fear_gain
+def _score(lists, sentence, weights, scores):  # type: ignore[no-untyped-def]
+    """Write the score of each hypothesis of a sentence."""
+    first = lists.offsets[sentence]
+    n = lists.offsets[sentence + 1] - first
+    for i in range(n):
+        scores[i] = 0.0
+    start = first * len(weights)
+    for column in range(len(weights)):
+        values, weight = lists.columns[start : start + n], weights[column]
+        for i in range(n):
+            scores[i] += values[i] * weight
+        start += n
 
 
 @inner
-def _background_bleu(statistics, background):  # type: ignore[no-untyped-def]
-    """BLEU (0 to 1) of a hypothesis amid past ones, times reference words (Chiang et al. 2008)."""
-    precision = 1.0
+def _gain(lists, sentence, background, gains):  # type: ignore[no-untyped-def]
+    """Write the gain of each kind of a sentence.
+
+    For BLEU it is BLEU (0 to 1) amid past sentences, times reference words (Chiang et al. 2008).
+    """
+    first = lists.kind_offsets[sentence]
+    n = lists.kind_offsets[sentence + 1] - first
+    start = first * len(background)
+    counts = lists.kind_columns[start : start + n * len(background)]
+    if len(background) == 1:
+        for i in range(n):
+            gains[i] = counts[i]
+        return
+    for i in range(n):
+        gains[i] = 1.0
     for order in range(MAX_ORDER):
-        matches = statistics[2 * order] + background[2 * order]
-        precision *= np.divide(matches, statistics[2 * order + 1] + background[2 * order + 1])
-    n_words = statistics[1] + background[1]
-    n_reference_words = statistics[8] + background[8]
-    penalty = np.exp(min(0.0, 1.0 - n_reference_words / n_words))
-    return np.sqrt(np.sqrt(precision)) * penalty * n_reference_words
+        matches, totals = counts[2 * order * n :], counts[(2 * order + 1) * n :]
+        past_matches, past_total = background[2 * order], background[2 * order + 1]
+        for i in range(n):
+            gains[i] *= np.divide(matches[i] + past_matches, totals[i] + past_total)
+    words, reference_words = counts[n:], counts[8 * n :]
+    for i in range(n):
+        n_words, n_reference_words = words[i] + background[1], reference_words[i] + background[8]
+        penalty = np.exp(min(0.0, 1.0 - n_reference_words / n_words))
+        gains[i] = np.sqrt(np.sqrt(gains[i])) * penalty * n_reference_words
+
+
+@inner
+def _hope_and_fear(lists, sentence, scores, gains):  # type: ignore[no-untyped-def]
+    """The first hypotheses with the highest score + gain and score - gain, and the difference in gain."""
+    first, last = lists.offsets[sentence], lists.offsets[sentence + 1]
+    kinds = lists.kinds[first:last]
+    hope = fear = 0
+    hope_value = fear_value = -np.inf
+    for i in range(last - first):
+        gain = gains[kinds[i]]
+        if scores[i] + gain > hope_value:
+            hope, hope_value = i, scores[i] + gain
+        if scores[i] - gain > fear_value:
+            fear, fear_value = i, scores[i] - gain
+    return first + hope, first + fear, gains[kinds[hope]] - gains[kinds[fear]]

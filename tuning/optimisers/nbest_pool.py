@@ -101,7 +101,7 @@ def make_pool(
     *Shapes:* names (n_features,), sentence_ids (n,), features (n, n_features), statistics (n, n_statistics).
     """
     table = np.column_stack([sentence_ids, features, statistics]).astype(np.float64) + 0.0
-    hashes = _row_hashes(table)
+    hashes = row_hashes(table)
     order = np.argsort(hashes, kind="stable")
     (alike,) = np.nonzero(hashes[order[1:]] == hashes[order[:-1]])
     same = (table[order[alike + 1]] == table[order[alike]]).all(axis=1)
@@ -114,7 +114,7 @@ def make_pool(
     )
 
 
-def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+def row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
     """A number for each row, equal for equal rows, *Shape:* (n,)."""
     odd = np.random.default_rng(0).integers(0, 2**63, table.shape[1], np.uint64) * 2 + 1
     bits = table.view(np.uint64)
