@@ -42,7 +42,8 @@ class Rule:
     recipe: tuple[str, ...]
 
     def __str__(self) -> str:
-        recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
+        # Made by the rule of what it needs: with "+" make looks at its date in a dry run, too.
+        recipe = "".join(f"\n\t{line}" for line in self.recipe or ("+@:",))
         return f"{self.target}: {' '.join(self.needs)}{recipe}\n"
 
 

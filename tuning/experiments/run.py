@@ -54,9 +54,9 @@ A_STEP = re.compile(r"/moses-bridge step --log \S+ --name (\S+) -- \S*/([\w-]+ [
 NO_RULE = re.compile(r"No rule to make target '(.+?)'(?:, needed by '(.+?)')?")
 # Of the default scale, measured on two cores with two steps at a time; the other scales in parts of it.
 SECONDS = {
-    "moses-bridge corpus": 48, "moses-bridge build": 90, "moses-bridge filter": 10,
-    "moses-bridge folds": 5, "moses-bridge decode": 30, "moses-bridge join-folds": 5,
-    "rescorer train": 120, "rescorer expected-bleu": 100, "rescorer score": 10, "rescorer map": 20,
+    "moses-bridge corpus": 48, "moses-bridge build": 60, "moses-bridge filter": 10,
+    "moses-bridge folds": 5, "moses-bridge decode": 25, "moses-bridge join-folds": 5,
+    "rescorer train": 120, "rescorer expected-bleu": 80, "rescorer score": 10, "rescorer map": 20,
     "tuning tune": 35, "tuning rerank": 60, "tuning translate": 25, "tuning compare": 12,
     "tuning report": 8,
 }  # fmt: skip

@@ -75,6 +75,10 @@ if words[0] != "translate":
         out.touch()
     else:
         out.mkdir(parents=True, exist_ok=True)
+        names = [f"{{part}}.{{side}}" for side in ("fr", "en") for part in ("dev", "test", "train")]
+        for name in names if words[0] == "corpus" else ():
+            (out / name).touch()
+            time.sleep(0.01)
         for name in ("moses.ini", "phrase-table.gz", "weights.json", "table.json", "table.txt"):
             (out / name).write_text(f"{{name}} by {{words[0]}}\\n")
 """
@@ -142,6 +146,16 @@ def test_what_is_finished_is_not_made_again(place: Path) -> None:
     run_experiment(["mine.toml"], settings(changes=("tune.max_iterations = 4", "seeds.runs = [1]")))
     assert Path("b/config/tune.toml").read_text() == '"max_iterations" = 4\n'
     assert sorted(logged()[9:]) == sorted(STEPS[3:])
+
+
+def test_text_that_was_fetched_is_finished_though_its_files_are_not_equally_old(
+    place: Path,
+) -> None:
+    fetched = RunSettings(out=Path("b"))
+    run_experiment(["mine.toml"], fetched)
+    assert Path("b/corpus/train.fr").stat().st_mtime < Path("b/corpus/train.en").stat().st_mtime
+    assert sorted(logged()) == sorted(["corpus/train.en", *STEPS])
+    assert planned_steps(["mine.toml"], fetched) == []
 
 
 def test_a_failed_step_is_told_and_tried_again(place: Path) -> None:
