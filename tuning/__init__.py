@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError, extra_named
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tuning.experiments.run_settings import Scale
     from tuning.report.results import Compared, Tuned
 
 __all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "run", "tune"]
@@ -171,7 +172,7 @@ def run(
     corpus: StrPath | None = None,
     model: StrPath | None = None,
     languages: tuple[str, str] = ("en", "fr"),
-    scale: Literal["tiny", "small", "full"] = "small",
+    scale: Scale = "small",
     changes: Sequence[str] = (),
     goals: Sequence[str] = (),
     dry_run: bool = False,
