@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from tuning.cli import compare, report, tune
+from tuning.cli import compare, report, run, tune
 
 
 @program
@@ -15,4 +15,4 @@ main.extra = "report"
 main.add_section("Find weights", tune.COMMANDS)
 main.add_section("Translate and compare", compare.COMMANDS)
 main.add_section("Report", report.COMMANDS)
-main.add_section("Plan an experiment", report.PLANNING)
+main.add_section("Run an experiment", (*run.COMMANDS, *report.PLANNING))

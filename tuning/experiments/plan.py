@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from moses_bridge.base.textio import open_write
 from tuning.experiments.description import MAIN, Data, Experiment
 
 HEADER = """\
-# The plan of {files}; made by `tuning plan`.
-# Variables are those of the Makefile.
+# The plan of {files}.
+# Variables are those of rules.mk.
 """
 FILTERED_INI = "$(B)/filtered/moses.ini"
 TRAINING_SOURCE = "$(CORPUS)/train.$(SOURCE)"
@@ -23,10 +23,8 @@ COMPARE_CONFIG = "$(CONFIG)/compare.toml"
 FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
-REPORT = "$(B)/report.html"
-# Installed before a step: the commands with the packages for text and model; all packages; for parallel
-# tunings also the code that each would compile.
-COMMANDS, LIBRARIES, COMPILED = "$(COMMANDS)", "$(LIBRARIES)", "$(COMPILED)"
+# Below the folder of a build.
+PAGE, TABLE = "report.html", "table.json"
 
 
 @dataclass(frozen=True)
@@ -37,18 +35,16 @@ class Rule:
         target: the file to make.
         needs: the files it is made from.
         recipe: lines of shell.
-        install: variable of the Makefile naming what to install first, unless its needs already do.
     """
 
     target: str
     needs: tuple[str, ...]
     recipe: tuple[str, ...]
-    install: str = ""
 
     def __str__(self) -> str:
-        order_only = f" | {self.install}" if self.install else ""
-        recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
-        return f"{self.target}: {' '.join(self.needs)}{order_only}{recipe}\n"
+        # Made by the rule of what it needs: with "+" make looks at its date in a dry run, too.
+        recipe = "".join(f"\n\t{line}" for line in self.recipe or ("+@:",))
+        return f"{self.target}: {' '.join(self.needs)}{recipe}\n"
 
 
 @dataclass(frozen=True)
@@ -84,20 +80,12 @@ def plan_rules(experiment: Experiment) -> list[Rule]:
 
 
 def plan_text(experiment: Experiment) -> str:
-    """The plan as a makefile, included by the Makefile.
-
-    Besides the rules it has TABLES, the tables of the page, SHOW_TABLES, the commands printing them, and the
-    source files of the plan.
-    """
-    files = [str(path) for path in experiment.files]
+    """The plan as a makefile, included by rules.mk: the tables of the page, its maps, and the rules."""
     pages = [name for name, table in experiment.tables.items() if table.page]
-    lines = [HEADER.format(files=" ".join(files))]
-    # As with gcc -MP, a removed file is no error but makes the plan again.
-    lines += [f"$(PLAN) $(CONFIG)/.stamp: {' '.join(files)}\n", *(f"{name}:\n" for name in files)]
-    lines += [f"\nTABLES := {' '.join(_table_file(name) for name in pages)}\n"]
-    lines += [f"SHOW_TABLES = {'; '.join(_shown(experiment, pages))}\n"]
+    lines = [HEADER.format(files=", ".join(repr(str(path)) for path in experiment.files))]
+    lines += [f"\nTABLES := {' '.join(map(_table_file, pages))}\n"]
     if experiment.page.maps is not None:
-        lines += ["MAPS ?= $(B)/maps/words.json $(B)/maps/phrases.json\n"]
+        lines += ["MAPS := $(B)/maps/words.json $(B)/maps/phrases.json\n"]
     return "".join(lines) + "".join(f"\n{rule}" for rule in plan_rules(experiment))
 
 
@@ -123,16 +111,13 @@ def _short(path: str) -> str:
     return re.sub(r"-\d+/", "-*/", plain)
 
 
+def table_path(table: str) -> str:
+    """The file of a table, below the folder of a build."""
+    return TABLE if table == MAIN else f"{table}/{TABLE}"
+
+
 def _table_file(table: str) -> str:
-    return "$(B)/table.json" if table == MAIN else f"$(B)/{table}/table.json"
-
-
-def _shown(experiment: Experiment, tables: Sequence[str]) -> Iterator[str]:
-    for name in tables:
-        title = experiment.tables[name].title
-        if title is not None:
-            yield f"echo {_word(title)}"
-        yield f"cat {_table_file(name).removesuffix('.json')}.txt; echo"
+    return f"$(B)/{table_path(table)}"
 
 
 def _word(text: str) -> str:
@@ -168,8 +153,8 @@ class _Planner:
         self.page()
         return self.rules
 
-    def add(self, target: str, needs: Sequence[str], *recipe: str, install: str = "") -> str:
-        rule = Rule(target, tuple(dict.fromkeys(needs)), recipe, install)
+    def add(self, target: str, needs: Sequence[str], *recipe: str) -> str:
+        rule = Rule(target, tuple(dict.fromkeys(needs)), recipe)
         if self.rules.setdefault(target, rule) != rule:
             raise ConfigError(
                 f"two things of the experiment are the file {_short(target)}; rename one"
@@ -182,21 +167,16 @@ class _Planner:
         """The corpus and the tables, unless CORPUS and MODEL name others."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
         line = f"$(STEP) $(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
-        self.add(corpus, [config], _line(line, _named_step("corpus")), install=COMMANDS)
+        self.add(corpus, [config], _line(line, _named_step("corpus")))
         self.add("$(B)/corpus/%", [corpus])
         config = "$(CONFIG)/build.toml"
         line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         options = f"--config {config} --jobs $(JOBS)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
-        self.add(
-            "$(B)/model/moses.ini",
-            needs,
-            _line(line, options, _named_step("build")),
-            install=COMMANDS,
-        )
+        self.add("$(B)/model/moses.ini", needs, _line(line, options, _named_step("build")))
         line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
         needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
-        self.add(FILTERED_INI, needs, _line(line, _named_step("filter")), install=COMMANDS)
+        self.add(FILTERED_INI, needs, _line(line, _named_step("filter")))
 
     def lists_of_folds(self) -> str:
         """N-best lists of the training text by fold, unless LISTS names others."""
@@ -209,7 +189,7 @@ class _Planner:
             _named_step("folds"),
         )
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
-        self.add(folds, needs, line, install=COMMANDS)
+        self.add(folds, needs, line)
         lists = [self.list_of_fold(number, folds) for number in numbers]
         line = _line(f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@")
         self.add(LISTS_OF_FOLDS, [folds, *lists], line)
@@ -268,14 +248,7 @@ class _Planner:
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
         line = _line(command, shared, options, _named_step(directory))
-        return self.add(
-            f"$(B)/{directory}/trained",
-            needs,
-            "$(FRESH)",
-            line,
-            "@touch $@",
-            install=LIBRARIES if network.data else "",
-        )
+        return self.add(f"$(B)/{directory}/trained", needs, "$(FRESH)", line, "@touch $@")
 
     def is_per_seed(self, network: str) -> bool:
         entry = self.experiment.networks[network]
@@ -323,7 +296,7 @@ class _Planner:
             f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
             f"--resume --jobs $(JOBS) {options} {_named_step(name)}",
         )
-        return self.add(f"$(B)/tables/{name}/moses.ini", needs, line, install=COMPILED)
+        return self.add(f"$(B)/tables/{name}/moses.ini", needs, line)
 
     def is_seeded(self, column: str) -> bool:
         network = self.experiment.columns[column].network
@@ -340,7 +313,6 @@ class _Planner:
             [FILTERED_INI, config],
             "$(FRESH)",
             _line(line, left_out, _named_step(name)),
-            install=COMPILED,
         )
 
     def left_out(self, start: str) -> str:
@@ -426,11 +398,11 @@ class _Planner:
             line = (
                 f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_named_step('maps')}"
             )
-            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=LIBRARIES)
+            phrases = self.add("$(B)/maps/phrases.json", needs, line)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
         self.add(
-            REPORT,
+            f"$(B)/{PAGE}",
             ["$(TABLES)", *scored, "$(MAPS)"],
             _line("$(STEP) $(REPORT)", *columns, ">/dev/null"),
         )
