@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
@@ -65,25 +67,36 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def improve(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    texts = ("--train", "train", "--dev", "dev", "--test", "test", "--languages", "en", "fr")
-    small = ("--config", str(EXPERIMENTS / "tiny.toml"), "--config", "fewer.toml")
-    return command(
-        folder, "tuning", "run", "improve", "--ini", "model/moses.ini", *texts, *small, *options
-    )
+TEXTS = ("--train", "train", "--dev", "dev", "--test", "test", "--languages", "en", "fr")
+SMALL = ("--config", str(EXPERIMENTS / "tiny.toml"), "--config", "fewer.toml")
+IMPROVE = ("tuning", "run", "improve", "--ini", "model/moses.ini", *TEXTS, *SMALL, "--out")
 
 
 def steps_of(better: Path) -> list[str]:
-    lines = (better / "work" / "steps.jsonl").read_text().splitlines()
-    return [json.loads(line)["name"] for line in lines]
+    """The steps that were done, in their order."""
+    log = better / "work" / "steps.jsonl"
+    lines = map(json.loads, log.read_text().splitlines() if log.exists() else ())
+    return [line["name"] for line in lines if line["status"] == 0]
+
+
+def interrupted(folder: Path, out: str, n_steps: int) -> int:
+    """The exit status of the command if Ctrl-C comes after some steps."""
+    program, *arguments = IMPROVE
+    with subprocess.Popen([COMMANDS / program, *arguments, out], cwd=folder) as process:
+        while len(steps_of(folder / out)) < n_steps and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+    return process.returncode
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_one_command_makes_a_better_system_that_translates(system: Path) -> None:
-    told = improve(system, "--out", "better")
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert interrupted(system, "better", n_steps=2) == 130
     better = system / "better"
+    assert not (better / "README.txt").exists()
+    told = command(system, *IMPROVE, "better")
+    assert told.returncode == 0, told.stdout + told.stderr
     assert "to do, about" in told.stdout
     readme = (better / "README.txt").read_text()
     assert told.stdout.endswith(f"\n{readme}")
@@ -102,7 +115,8 @@ def test_one_command_makes_a_better_system_that_translates(system: Path) -> None
     ini = read_ini(better / "moses.ini")
     path = Path(ini.feature("TranslationModel0").arguments["path"])
     assert path == system / "model" / "phrase-table.gz"
-    again = improve(system, "--out", "better")
+    assert len(set(steps)) == len(steps)
+    again = command(system, *IMPROVE, "better")
     assert again.returncode == 0, again.stdout + again.stderr
     assert steps_of(better) == steps
     # What was tried is not needed any more; the command is that of README.txt.
@@ -118,7 +132,7 @@ def test_one_command_makes_a_better_system_that_translates(system: Path) -> None
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Path) -> None:
-    told = improve(system, "--out", "kept", "--keep-search")
+    told = command(system, *IMPROVE, "kept", "--keep-search")
     assert told.returncode == 0, told.stdout + told.stderr
     run = json.loads((system / "kept" / "weights.json").read_text())
     assert run["decoder"]["neural_lm"] == []
@@ -132,7 +146,8 @@ def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Pat
 
 
 def test_a_faulty_text_is_told_before_any_work(tmp_path: Path) -> None:
-    told = improve(tmp_path, "--out", "better")
+    (tmp_path / "fewer.toml").write_text(FEWER)
+    told = command(tmp_path, *IMPROVE, "better")
     assert told.returncode == 1
     assert "train.en: found no such file, expected a side of the train text" in told.stderr
     assert "Traceback" not in told.stderr

@@ -120,15 +120,9 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
     _write(model / INI_NAME, b"".join(line + b"\n" for line in lines))
     if LINKS in plan.seconds:
         source, target = settings.languages
-        command = [
-            "moses-bridge",
-            "build",
-            "--corpus",
-            f"{corpus}/train",
-            "--out",
-            f"{work}/aligned",
-        ]
-        command += ["--source-language", source, "--target-language", target]
+        command = ["moses-bridge", "build", "--source-language", source]
+        command += ["--target-language", target, "--corpus", f"{corpus}/train"]
+        command += ["--out", f"{work}/aligned"]
         _step(work, LINKS, [*command, "--jobs", str(settings.jobs)])
 
 
@@ -180,15 +174,9 @@ def _install(settings: ImproveSettings, work: Path, experiment: Experiment, choi
     for file in (work / TABLE).glob("table.*"):
         shutil.copy(file, out)
     source, target = (work / TEXTS / f"test.{language}" for language in settings.languages)
-    title = f"{settings.ini}, {'-'.join(settings.languages)}"
-    page = ReportInputs(
-        tables=[out / "table.json"],
-        source=source,
-        references=[target],
-        steps=work / LOG_NAME,
-        title=title,
-    )
-    write_report(page, out / "report.html")
+    tables, steps = [out / "table.json"], work / LOG_NAME
+    page = ReportInputs(tables=tables, source=source, references=[target], steps=steps)
+    write_report(replace(page, title=f"{settings.ini}, improved"), out / "report.html")
 
 
 def _moved(command: str, work: Path, out: Path) -> str:

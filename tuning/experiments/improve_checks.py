@@ -212,7 +212,7 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
     }
     scores = {each.name: each.n_scores for each in ini.features}
     n_rows = sum(estimated_lines(table) or 0 for table in tables)
-    shown_scores = ", ".join(f"{name} ({n})" for name, n in scores.items() if n)
+    models = ", ".join(f"{e.name} ({e.n_scores})" for e in ini.features if e.file_arguments)
     return Facts(
         n_rows=n_rows,
         n_bytes=sum(file.stat().st_size for file in ini.files()),
@@ -221,7 +221,7 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
         n_test=len(texts["test"].sources),
         has_usual_features=scores == usual,
         lines=(
-            f"{settings.ini}: about {n_rows:,} rows; {shown_scores}",
+            f"{settings.ini}: about {n_rows:,} rows; {models}",
             *_text_lines(settings, tables, texts),
         ),
     )

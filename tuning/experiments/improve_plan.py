@@ -125,25 +125,26 @@ def reckon(
     """Seconds of each step for some systems, the baseline and the control, on the processors to use."""
     millions, n_seeds = facts.n_words / 1e6, len(experiment.seeds.runs)
     networks = {n: e for system in systems for n, e in _networks(experiment, system).items()}
-    seconds = {"filter": FILTER_SECONDS * facts.n_rows / 1e6}
-    if settings.found_links() is None and (
-        any(network.data == "linked text" or network.tuned_from for network in networks.values())
-    ):
-        seconds[LINKS] = LINK_SECONDS * millions
-    seconds |= {
-        f"baseline, {n_seeds} tunings": n_seeds * _tuning_seconds(experiment, BASELINE, facts)
+    has_lists = any(network.tuned_from for network in networks.values())
+    has_links = has_lists or any(network.data == "linked text" for network in networks.values())
+    factors = {name: _search_factor(experiment, name) for name in (*systems, BASELINE, CONTROL)}
+    tunings = {
+        name: n_seeds * TUNING_SECONDS * factor * facts.n_dev / 1000
+        for name, factor in factors.items()
     }
-    if any(network.tuned_from for network in networks.values()):
+    translations = n_seeds * (2 + max(factors.values())) * facts.n_test / 1000
+    seconds = {"filter": FILTER_SECONDS * facts.n_rows / 1e6}
+    if has_links and settings.found_links() is None:
+        seconds[LINKS] = LINK_SECONDS * millions
+    seconds[f"baseline, {n_seeds} tunings"] = tunings[BASELINE]
+    if has_lists:
         seconds["lists of the training text"] = FOLD_SECONDS * millions
     for name, network in networks.items():
         seconds[name] = _training_seconds(experiment, network, facts)
-    for system in systems:
-        label = f"{experiment.systems[system].label}, {n_seeds} tunings"
-        seconds[label] = n_seeds * _tuning_seconds(experiment, system, facts)
-    slowest = max(_search_factor(experiment, system) for system in systems)
-    translations = n_seeds * (2 + slowest) * TRANSLATION_SECONDS * facts.n_test / 1000
-    control = n_seeds * _tuning_seconds(experiment, CONTROL, facts)
-    seconds["control and comparison"] = control + translations + OTHER_SECONDS
+    for name in systems:
+        seconds[f"{experiment.systems[name].label}, {n_seeds} tunings"] = tunings[name]
+    compared = TRANSLATION_SECONDS * translations + OTHER_SECONDS
+    seconds["control and comparison"] = tunings[CONTROL] + compared
     return {name: each / settings.jobs for name, each in seconds.items()}
 
 
@@ -169,10 +170,6 @@ def _training_seconds(experiment: Experiment, network: Network, facts: Facts) ->
         n_rows = min(facts.n_rows, ROWS_SERVED * (facts.n_dev + facts.n_test))
         return ROW_SECONDS[arch] * n_rows / 1e6
     return TEXT_SECONDS[arch] * facts.n_words / 1e6
-
-
-def _tuning_seconds(experiment: Experiment, system: str, facts: Facts) -> float:
-    return TUNING_SECONDS * _search_factor(experiment, system) * facts.n_dev / 1000
 
 
 def _search_factor(experiment: Experiment, system: str) -> float:
