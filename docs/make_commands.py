@@ -83,7 +83,10 @@ def _of_program(program: str, group: click.Group) -> str:
     parts = [f"## {program}\n\n{_help_text(group)}\n"]
     commands = [group.commands[name] for name in group.list_commands(context)]
     for section, members in groupby(commands, lambda command: str(getattr(command, "section", ""))):
-        lines = [f"- [`{each.name}`](#{program}-{each.name}): {_first(each)}" for each in members]
+        first = [(str(each.name), _first(each)) for each in members]
+        lines = [
+            f"- [`{name}`](#{program}-{name.replace(' ', '-')}): {text}" for name, text in first
+        ]
         parts.append(f"{section}:\n\n" + "\n".join(lines) + "\n")
     return "\n".join([*parts, *(_of_command(command, context) for command in commands)])
 

@@ -226,6 +226,13 @@ class CommandGroup(click.Group):
             command.section = title
             self.add_command(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first words: one of two words, like "run improve", before one of one word."""
+        two = " ".join(args[:2])
+        return super().resolve_command(ctx, [two, *args[2:]] if two in self.commands else args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order in which they were added."""
         return list(self.commands)

@@ -24,6 +24,7 @@ from moses_bridge.base.options import (
     Jobs,
     JobsOptions,
     OutputDirectory,
+    OutputFile,
     option,
 )
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -245,6 +246,7 @@ def scan(text: TextOptions, options: ScanOptions) -> None:
 def translate(
     runs: Annotated[tuple[Directory, ...], ARGUMENT],
     source: Annotated[InputFile, "Tokenised source text."],
+    out: Annotated[OutputFile | None, "File for the translations; with a single run."] = None,
     run_commands: Annotated[bool, "Run the commands named in the weights.json of a run."] = False,
     jobs: Jobs = N_JOBS,
 ) -> None:
@@ -253,12 +255,19 @@ def translate(
     `tuning compare` then finds the translations. The names of the output files are printed.
 
     Example: tuning translate base1 base2 base3 --source test.en
+
+    Example: tuning translate better --source new.en --out new.fr
     """
     with loading():
+        from moses_bridge.base.textio import read_lines, write_lines
         from tuning.compare.translations import translate_runs
 
+    if out is not None and len(runs) != 1:
+        raise ConfigError(f"found {len(runs)} runs, expected one: --out is a single file")
     for output in translate_runs(runs, source, jobs, run_commands).values():
-        click.echo(output)
+        if out is not None:
+            write_lines(out, read_lines(output))
+        click.echo(out or output)
 
 
 def _numbers(text: str) -> list[float]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from moses_bridge.base.command import command
 from moses_bridge.base.options import ARGUMENT, option
+from tuning.experiments.improve_settings import ImproveSettings
 from tuning.experiments.run_settings import RunSettings
 
 
@@ -43,4 +44,31 @@ def run(options: RunOptions) -> None:
     run_experiment(options.experiment, options)
 
 
-COMMANDS = (run,)
+@dataclass(frozen=True, kw_only=True)
+class ImproveOptions(ImproveSettings):
+    """Options of `tuning run improve`."""
+
+    experiments: Annotated[tuple[Path, ...], option("--config")] = ()
+
+
+@command
+def improve(options: ImproveOptions) -> None:
+    """Make a better system of a Moses system.
+
+    It checks everything, says what it will try and how long that takes, tunes the system and candidates on the
+    dev text three times each, chooses by dev BLEU, and compares the choice with the system and with columns of
+    noise on the test text. OUT has the better system for `tuning translate`, a page, and README.txt. What is
+    finished is not made again.
+
+    \b
+    Example:
+      tuning run improve --ini model/moses.ini --train corpus/train --dev dev --test test \\
+          --languages en fr --out better
+    """
+    from tuning.experiments.improve import improve as improve_system
+
+    improve_system(options)
+
+
+improve.name = "run improve"
+COMMANDS = (run, improve)

@@ -444,3 +444,26 @@ def test_the_command_line_of_a_module_is_that_of_its_command(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/x/moses_bridge/__main__.py", "check", "a b"])
     assert command_line() == "moses-bridge check 'a b'"
+
+
+def test_a_command_of_two_words_is_found_before_that_of_the_first_word() -> None:
+    @program
+    def main() -> None:
+        """A program."""
+
+    @command
+    def run(experiment: Annotated[str, ARGUMENT]) -> None:
+        """Run an experiment."""
+        click.echo(f"ran {experiment}")
+
+    @command
+    def improve(size: Annotated[int, "A size."]) -> None:
+        """Improve a system."""
+        click.echo(f"improved {size}")
+
+    improve.name = "run improve"
+    main.add_section("All", (run, improve))
+    told = CliRunner().invoke(main, ["run", "improve", "--size", "3"])
+    assert told.output == "improved 3\n"
+    assert CliRunner().invoke(main, ["run", "table1"]).output == "ran table1\n"
+    assert "main run improve" in CliRunner().invoke(main, ["run", "improve", "-h"]).output

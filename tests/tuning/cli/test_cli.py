@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +18,9 @@ from tuning.compare.systems import CompareConfig
 from tuning.loop.settings import RerankConfig, TuningConfig
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 from tuning.optimisers.contract import OptimizerConfig
+
+if TYPE_CHECKING:
+    from tests.tuning.conftest import FixedSystem
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
@@ -193,3 +196,15 @@ def test_faulty_settings_of_tune(
     found, output = call("tune", "--print-config", *arguments, "--config", str(path))
     assert found == status
     assert message in output
+
+
+def test_translate_writes_the_file_of_a_single_run(system: FixedSystem, tmp_path: Path) -> None:
+    run, out, source = str(tmp_path / "run"), tmp_path / "new.fr", str(system["source"])
+    system.run(tmp_path / "run")
+    assert call("translate", run, "--source", source, "--out", str(out)) == (0, f"{out}\n")
+    assert len(out.read_text().splitlines()) == len(Path(source).read_text().splitlines())
+    out.unlink()
+    status, output = call("translate", run, run, "--source", source, "--out", str(out))
+    assert status == 1
+    assert "found 2 runs, expected one: --out is a single file" in output
+    assert not out.exists()

@@ -21,7 +21,14 @@ PIPELINE = EXPERIMENTS.parents[1] / "docs" / "pipeline.md"
 TINY = EXPERIMENTS / "tiny.toml"
 DOMAIN = [EXPERIMENTS / "small.toml", EXPERIMENTS / "domain" / "lists.toml"]
 BEST = [EXPERIMENTS / "small.toml", EXPERIMENTS / "best.toml"]
-ALL = {"tiny": [TINY], "full": [EXPERIMENTS / "full.toml"], "domain": DOMAIN, "best": BEST}
+IMPROVE = [EXPERIMENTS / "improve.toml"]
+ALL = {
+    "improve": IMPROVE,
+    "tiny": [TINY],
+    "full": [EXPERIMENTS / "full.toml"],
+    "domain": DOMAIN,
+    "best": BEST,
+}
 # What rules.mk gives a plan, as far as a test needs it.
 VARIABLES = """\
 PLAN := plan.mk

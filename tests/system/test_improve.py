@@ -1,0 +1,154 @@
+"""`tuning run improve` as a person types it, on a system of two made-up languages."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.formats.moses_ini import read_ini
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "tuning" / "experiments"
+COMMANDS = Path(sysconfig.get_path("scripts"))
+PARTS = {"train": 600, "dev": 30, "test": 30, "new": 5}
+# Two tunings instead of three.
+FEWER = "[seeds]\nruns = [1, 2]\nnoise = [1, 2]\n"
+
+
+def _sentence_pair(rng: random.Random) -> tuple[str, str]:
+    """Words translate one to one or to one of two, adjectives move."""
+    source, target = [], []
+    for _ in range(rng.randint(2, 5)):
+        noun = rng.randrange(60)
+        if rng.random() < 0.5:
+            adjective = rng.randrange(20)
+            source += [f"adj{adjective}", f"noun{noun}"]
+            target += [f"nom{noun}", f"épithète{adjective}"]
+        else:
+            source.append(f"noun{noun}")
+            target.append(f"nom{noun}" if rng.random() < 0.8 else f"chose{noun}")
+    return " ".join([*source, "."]), " ".join([*target, "."])
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    program, *arguments = words
+    return subprocess.run(
+        [COMMANDS / program, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts and a built system, as a user of Moses has them."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    folder = tmp_path_factory.mktemp("system")
+    rng = random.Random(1)
+    for part, n_sentences in PARTS.items():
+        pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
+        for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
+            (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in side))
+    (folder / "fewer.toml").write_text(FEWER)
+    languages = ("--source-language", "en", "--target-language", "fr")
+    built = command(
+        folder, "moses-bridge", "build", "--corpus", "train", *languages, "--out", "model"
+    )
+    assert built.returncode == 0, built.stderr
+    # Moses's own scripts write relative paths.
+    ini = folder / "model" / "moses.ini"
+    ini.write_text(ini.read_text().replace(f"{folder}/model", "model"))
+    return folder
+
+
+TEXTS = ("--train", "train", "--dev", "dev", "--test", "test", "--languages", "en", "fr")
+SMALL = ("--config", str(EXPERIMENTS / "tiny.toml"), "--config", "fewer.toml")
+IMPROVE = ("tuning", "run", "improve", "--ini", "model/moses.ini", *TEXTS, *SMALL, "--out")
+
+
+def steps_of(better: Path) -> list[str]:
+    """The steps that were done, in their order."""
+    log = better / "work" / "steps.jsonl"
+    lines = map(json.loads, log.read_text().splitlines() if log.exists() else ())
+    return [line["name"] for line in lines if line["status"] == 0]
+
+
+def interrupted(folder: Path, out: str, n_steps: int) -> int:
+    """The exit status of the command if Ctrl-C comes after some steps."""
+    program, *arguments = IMPROVE
+    with subprocess.Popen([COMMANDS / program, *arguments, out], cwd=folder) as process:
+        while len(steps_of(folder / out)) < n_steps and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+    return process.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_one_command_makes_a_better_system_that_translates(system: Path) -> None:
+    assert interrupted(system, "better", n_steps=2) == 130
+    better = system / "better"
+    assert not (better / "README.txt").exists()
+    told = command(system, *IMPROVE, "better")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "to do, about" in told.stdout
+    readme = (better / "README.txt").read_text()
+    assert told.stdout.endswith(f"\n{readme}")
+    assert "chosen by dev: " in readme and "\ntest: " in readme
+    table = json.loads((better / "table.json").read_text())
+    assert table["rows"][0]["system"] == "Baseline"
+    assert table["control"] == "control: random columns"
+    assert "<html" in (better / "report.html").read_text()
+    # The test text is translated after all candidates are tuned.
+    steps = steps_of(better)
+    translated = next(at for at, name in enumerate(steps) if name.endswith(".translated"))
+    for name in ("baseline", "cslm", "nnjm", "cslm-nnjm"):
+        for seed in (1, 2):
+            assert steps.index(f"runs/{name}-{seed}/weights.json") < translated
+    # The whole table, not the rows that serve dev and test.
+    ini = read_ini(better / "moses.ini")
+    path = Path(ini.feature("TranslationModel0").arguments["path"])
+    assert path == system / "model" / "phrase-table.gz"
+    assert len(set(steps)) == len(steps)
+    again = command(system, *IMPROVE, "better")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert steps_of(better) == steps
+    # What was tried is not needed any more; the command is that of README.txt.
+    shutil.rmtree(better / "work")
+    (line,) = (line for line in readme.splitlines() if line.startswith("    tuning translate "))
+    output = command(system, *line.split())
+    assert output.returncode == 0, output.stderr
+    words = [set(text.split()) for text in (system / "new.fr").read_text().splitlines()]
+    assert len(words) == PARTS["new"]
+    assert all("." in sentence for sentence in words)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Path) -> None:
+    told = command(system, *IMPROVE, "kept", "--keep-search")
+    assert told.returncode == 0, told.stdout + told.stderr
+    run = json.loads((system / "kept" / "weights.json").read_text())
+    assert run["decoder"]["neural_lm"] == []
+    names = [feature.name for feature in read_ini(system / "kept" / "moses.ini").features]
+    assert names == [feature.name for feature in read_ini(system / "model" / "moses.ini").features]
+    for feature in run["nbest_features"]:
+        assert f"--model {system}/kept/cslm " in feature["command"]
+    output = command(system, "tuning", "translate", "kept", "--source", "new.en", "--out", "k.fr")
+    assert output.returncode == 0, output.stderr
+    assert len((system / "k.fr").read_text().splitlines()) == PARTS["new"]
+
+
+def test_a_faulty_text_is_told_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "fewer.toml").write_text(FEWER)
+    told = command(tmp_path, *IMPROVE, "better")
+    assert told.returncode == 1
+    assert "train.en: found no such file, expected a side of the train text" in told.stderr
+    assert "Traceback" not in told.stderr
+    assert not (tmp_path / "better").exists()
