@@ -22,7 +22,7 @@ from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurren
 from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
 
 N_SENTENCES = 120
-WORDS = [b"a", b"a\x01", b"a!", b"ab", b"|", b"||||", b"~", b"\xc3\xa9", b"{"]
+WORDS = [b"a", b"a\x01", b"a!", b"ab", b"}", b"}}}}", b"~", b"\xc3\xa9", b"{"]
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz")
 
 
