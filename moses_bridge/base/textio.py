@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import os
 import secrets
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -23,6 +25,7 @@ StrPath = str | os.PathLike[str]
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 # bzip2 data begins with "BZh", a digit and one of these; text may begin with "BZh".
 BZIP2_NAME, BZIP2_BLOCKS = b"BZh", (b"1AY&SY", b"\x17rE8P\x90")
+GZIP_BEGINNING = b"\x1f\x8b"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
 # A megabyte of gz can contain a line of a gigabyte; no text has one.
@@ -297,7 +300,23 @@ def read_bytes(path: StrPath) -> bytes:
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
     """The error of compressed data that cannot be read on."""
     found = f"damaged data ({error})"
-    return InputError(path, line_number, found, "a complete file", "Make it again")
+    return InputError(path, line_number, found, "a complete file", _gzip_advice(path))
+
+
+def _gzip_advice(path: StrPath) -> str:
+    """The remedy: the reader of gzip data has one message for a cut file, another one and bytes behind it."""
+    try:
+        with open(path, "rb") as file, gzip.open(file) as stream:
+            is_gzip = file.read(len(GZIP_BEGINNING)) == GZIP_BEGINNING
+            file.seek(0)
+            while stream.read(PIECE_BYTES):
+                pass
+    except gzip.BadGzipFile as error:
+        if is_gzip and str(error).startswith("Not a gzipped file"):
+            return "Other bytes follow the end of the gzip data: gzip -dc FILE | gzip > NEW cuts them off"
+    except (OSError, ValueError, EOFError, zlib.error):
+        pass
+    return "Make it again"
 
 
 def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:

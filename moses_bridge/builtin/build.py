@@ -10,11 +10,12 @@ from typing import Annotated
 from moses_bridge.base.choices import Aligner, Smoothing
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
-from moses_bridge.base.textio import named_errors, read_lines, write_lines
+from moses_bridge.base.provenance import file_digest
+from moses_bridge.base.textio import is_stream, named_errors, read_lines, write_lines
 from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, align
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
@@ -23,8 +24,15 @@ from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reorder
 from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
-from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
+from moses_bridge.builtin.language_model.kneser_ney import (
+    NGRAMS_AT_ONCE,
+    estimate,
+    pruning_thresholds,
+)
+from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
+from moses_bridge.formats.phrase_table import in_brackets
+from moses_bridge.formats.words import split_words
 
 LINKS_NAME = "aligned.grow-diag-final-and.gz"
 LEXICAL_NAMES = ("lex.e2f", "lex.f2e")
@@ -35,6 +43,10 @@ INI_NAME = "moses.ini"
 # The compiled parts.
 EXTRACTION = "the extraction of phrases (10 s to a minute)"
 ARPA_OUTPUT = "the output of language models (some seconds)"
+ESCAPES = (
+    "Moses and the language model give such words a meaning of their own. Escape them as the tokenizer of"
+    " Moses does (&#124; for a bar, &#91; &#93; for brackets, &lt; &gt;), or remove them"
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ class BuildConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
+        pruning_thresholds(self.lm_order, self.lm_prune)
 
 
 def build_model(
@@ -81,7 +94,8 @@ def build_model(
 ) -> None:
     """Write OUT/moses.ini and all files named in it.
 
-    An existing file newer than its inputs and made with the same settings is not made again.
+    A file made of the same texts, links and settings, by their digests, is not made again. All words are
+    checked before the work begins.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.
@@ -93,10 +107,11 @@ def build_model(
         jobs: processes and threads.
 
     Raises:
-        InputError: the texts or links do not fit together or give no phrase pair, or a path of the
-            model contains a blank or "#", which Moses cuts.
+        InputError: a text has a word with a meaning of its own, such as `|||`, `a|b`, `[X]` or, in the
+            target, `<s>`; the texts or links do not fit together or give no phrase pair; or a path of
+            the model contains a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
-        ConfigError: the language model's pruning makes no sense, or a text would be overwritten.
+        ConfigError: a text would be overwritten.
         UserError: another command writes into the directory.
         OSError: the disk is full.
     """
@@ -111,9 +126,31 @@ def build_model(
     tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     given = texts if links is None else [*texts, links]
     refuse_overwriting([*tables, language_model, out / INI_NAME], given)
+    for path in given:
+        if is_stream(path):
+            found = "standard input, a pipe, a device or a directory"
+            raise InputError(path, None, found, "a file, which is read several times")
+    for path, special in zip(texts, ((), SPECIAL_WORDS), strict=True):
+        _check_words(path, special)
     with held_directory(out):
         _build(texts, tables, language_model, config, links, jobs)
         write_ini(ini, out / INI_NAME)
+
+
+def _check_words(text: Path, special: Sequence[bytes]) -> None:
+    """Refuse labels, factors, bars and the `special` words, all lines at once."""
+    first, n_faulty = None, 0
+    for line_number, line in enumerate(read_lines(text), start=1):
+        if b"|" not in line and b"[" not in line and b"<" not in line:
+            continue
+        faulty = [word for word in split_words(line) if b"|" in word or in_brackets(word)]
+        faulty += [word for word in words_of_line(line) if word in special]
+        if faulty:
+            n_faulty += 1
+            first = first or (line_number, shown(faulty[0]))
+    if first:
+        others = f" (and such words in {n_faulty - 1:,} more lines)" if n_faulty > 1 else ""
+        raise InputError(text, first[0], f"the word {first[1]}{others}", "plain words", ESCAPES)
 
 
 def _build(
@@ -124,38 +161,38 @@ def _build(
     links: Path | None,
     jobs: int,
 ) -> None:
-    """Make the files that are missing or older than their inputs."""
+    """Make the files that are missing or were made of something else."""
+    source, target = map(_digest, texts)
     if links is None:
         links = aligned = language_model.with_name(LINKS_NAME)
         _make(
             [links],
-            texts,
-            [config.aligner, config.pairs_at_once],
+            [config.aligner, config.pairs_at_once, source, target],
             lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
         )
     inputs = [*texts, links]
-    table_settings = [str(links.absolute()), config.max_phrase_words, config.smoothing]
-    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
+    table_settings = [config.max_phrase_words, config.smoothing, source, target, _digest(links)]
+    _make(tables, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
     _make(
         [language_model],
-        texts[1:],
-        [config.lm_order, *config.lm_prune],
+        [config.lm_order, *config.lm_prune, target],
         lambda: _estimate(texts[1], language_model, config),
     )
 
 
-def _make(
-    products: Sequence[Path],
-    inputs: Sequence[Path],
-    settings: Sequence[object],
-    make: Callable[[], None],
-) -> None:
-    """Make the products unless all exist, are newer than the inputs and have these settings."""
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
+
+
+def _make(products: Sequence[Path], made_of: Sequence[object], make: Callable[[], None]) -> None:
+    """Make the products unless all exist and were made of this: settings and digests of the inputs."""
     note = products[0].with_name(f".{products[0].name}.settings")
-    text = " ".join(map(str, settings)).encode()
-    newest = max((path.stat().st_mtime_ns for path in inputs if path.exists()), default=0)
-    fresh = all(path.exists() and path.stat().st_mtime_ns >= newest for path in products)
-    if fresh and note.exists() and next(read_lines(note), b"") == text:
+    text = " ".join(map(str, made_of)).encode()
+    complete = all(path.exists() for path in products)
+    if complete and note.exists() and next(read_lines(note), b"") == text:
         return
     note.unlink(missing_ok=True)
     make()

@@ -1,4 +1,4 @@
-"""External sort of distinct keys with their counts, by distribution.
+"""External sorts by distribution: where to cut sorted runs, and the sort of distinct keys with their counts.
 
 Sorted runs are in files, each with a regular sample of its keys; the samples of all runs determine where to
 cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
@@ -6,7 +6,7 @@ cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -53,6 +53,41 @@ def counted(
     return CountedKeys(in_order[begins], values[order[begins]], totals), places
 
 
+class RegularSamples:
+    """Samples of sorted runs, which cut them into shards of about `at_once` keys.
+
+    Attributes:
+        ends: the end of each run among all keys, after a 0.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self.ends = [0]
+        self._stride = max(1, at_once // SAMPLES_OF_A_SHARD)
+        self._samples_of_a_shard = max(1, at_once // self._stride)
+        self._samples = [np.empty(0, np.int64)]
+
+    def add(self, keys: NDArray[np.int64]) -> None:
+        """Add a run, given its keys in ascending order, (n,)."""
+        self._samples.append(keys[:: self._stride].copy())
+        self.ends.append(self.ends[-1] + len(keys))
+
+    def shards(
+        self, keys_of: Callable[[int, int], NDArray[np.int64]]
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Yield for each shard its first key and its end in each run; no shards without runs.
+
+        keys_of returns the keys from a place to before another, (n,), and equal keys are in one shard.
+        """
+        samples = np.sort(np.concatenate(self._samples))
+        bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
+        cuts = [
+            [first, *(first + np.searchsorted(keys_of(first, end), bounds)).tolist(), end]
+            for first, end in pairwise(self.ends)
+        ]
+        for slices in zip(*map(pairwise, cuts), strict=True):
+            yield list(slices)
+
+
 class SortedRuns:
     """Merges sorted runs and numbers their keys.
 
@@ -63,31 +98,23 @@ class SortedRuns:
         self._keys = files.new(np.int64)
         self._values, self._counts = numbers_below(limit, files), numbers_below(limit, files)
         self._numbers = numbers_below(limit, files)
-        self._stride = max(1, at_once // SAMPLES_OF_A_SHARD)
-        self._samples_of_a_shard = max(1, at_once // self._stride)
-        self._samples = [np.empty(0, np.int64)]
-        self._ends = [0]
+        self._samples = RegularSamples(at_once)
 
     def add(self, run: CountedKeys) -> None:
         """Add a run."""
         self._keys.append(run.keys)
         self._values.append(run.values)
         self._counts.append(run.counts)
-        self._samples.append(run.keys[:: self._stride].copy())
-        self._ends.append(len(self._keys))
+        self._samples.add(run.keys)
 
     def merged(self) -> Iterator[CountedKeys]:
         """Yield all distinct keys in ascending order, part by part."""
-        samples = np.sort(np.concatenate(self._samples))
-        bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
-        cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]
         n_before = 0
-        for shard in range(len(bounds) + 1 if cuts else 0):
-            slices = [(int(cut[shard]), int(cut[shard + 1])) for cut in cuts]
+        for slices in self._samples.shards(self._keys.read):
             columns = self._keys, self._values, self._counts
             distinct = CountedKeys(*(_gathered(column, slices) for column in columns))
             places = np.arange(len(distinct.keys))
-            if len(cuts) > 1:
+            if len(slices) > 1:
                 distinct, places = counted(*distinct)
             self._put_numbers(slices, n_before + places)
             n_before += len(distinct.keys)
@@ -95,12 +122,7 @@ class SortedRuns:
 
     def numbers_of_run(self, run: int) -> NDArray[Any]:
         """The number of each key of a run among all distinct keys, (n,), after `merged` is exhausted."""
-        return self._numbers.read(self._ends[run], self._ends[run + 1])
-
-    def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_shards + 1,) starts of the keys of each shard in one run, and the end of the run."""
-        keys = self._keys.read(first, end)
-        return np.concatenate(([first], first + np.searchsorted(keys, bounds), [end]))
+        return self._numbers.read(self._samples.ends[run], self._samples.ends[run + 1])
 
     def _put_numbers(self, slices: list[tuple[int, int]], numbers: NDArray[np.int64]) -> None:
         done = 0

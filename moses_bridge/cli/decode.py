@@ -37,8 +37,8 @@ class DecodeOptions(JobsOptions, ConfigOptions):
         decoder: Decoder to use; auto is Moses if `moses` is on the PATH, else the built-in one.
         stack: Number of hypotheses kept per stack.
         cube_pruning_pop_limit: Number of hypotheses made per stack.
-        weights: Weights to use instead of those in the ini: JSON, {"LM0": [0.5], ...}, or a weights.json of
-            tuning.
+        weights: Weights to use instead of those in the ini: JSON, {"LM0": [0.5], ...}, a weights.json of
+            tuning, or another moses.ini.
         neural_lms: NAME=COMMAND, a neural model to use in the built-in decoder: "CSLM0=rescorer serve cslm";
             may be given several times.
         constrain: Translations to force, one line per sentence. The output line is empty where that is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Annotated
 
@@ -52,3 +53,8 @@ class CorpusConfig:
         if any(smaller >= larger for smaller, larger in pairwise((0, *self.train_sizes))):
             found = list(self.train_sizes)
             raise ConfigError(f"train_sizes is {found}, expected ascending numbers above 0")
+
+
+def random_key(seed: int, name: bytes) -> bytes:
+    """A key for a random order, reproducible from seed and name."""
+    return blake2b(b"%d\t%b" % (seed, name), digest_size=16).digest()

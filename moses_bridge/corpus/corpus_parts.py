@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import chain, compress
 
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.near_copies import nearest_similarities
-from moses_bridge.corpus.corpus_config import CorpusConfig
+from moses_bridge.corpus.corpus_config import CorpusConfig, random_key
 from moses_bridge.corpus.text_pair import CorpusPair
 
 NEAR = "near copies in dev or test"
@@ -40,7 +39,7 @@ def split_parts(
     for pair in pairs:
         if pair.raw.group is not None:
             groups.setdefault(pair.raw.group, []).append(pair)
-    names = sorted(groups, key=lambda name: _random_key(config.seed, name))
+    names = sorted(groups, key=lambda name: random_key(config.seed, name.encode()))
     n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
     candidates = _candidates(names, groups, pairs, config, n_dev + n_test)
     most_near = 0.0
@@ -125,17 +124,12 @@ def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
     return config.n_dev * most // wanted, config.n_test * most // wanted
 
 
-def _random_key(seed: int, name: str) -> bytes:
-    """A key for a random order, reproducible from seed and name."""
-    return blake2b(f"{seed}\t{name}".encode(), digest_size=16).digest()
-
-
 def _sample(
     pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> list[CorpusPair]:
     if not 0 < config.n_train < len(pairs):
         return pairs
-    keys = [_random_key(config.seed, pair.raw.source) for pair in pairs]
+    keys = [random_key(config.seed, pair.raw.source.encode()) for pair in pairs]
     limit = sorted(keys)[config.n_train]
     dropped["over n_train"] += len(pairs) - config.n_train
     return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
@@ -156,7 +150,8 @@ def nested_texts(
             f"{len(pairs):,} pairs are left for training, but train_sizes has {max(sizes):,}; leave"
             " that size out"
         )
-    keys = {name: _random_key(seed, f"train\t{name}") for name in set(map(document_of, pairs))}
+    names = set(map(document_of, pairs))
+    keys = {name: random_key(seed, f"train\t{name}".encode()) for name in names}
     in_order = sorted(pairs, key=lambda pair: keys[document_of(pair)])
     return {size: in_order[:size] for size in sizes}
 

@@ -10,7 +10,6 @@ import heapq
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import repeat
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines, read_parallel
+from moses_bridge.corpus.corpus_config import random_key
 from moses_bridge.formats.nbest import BAR, parse_entry
 
 FOLDS_NAME = "folds"
@@ -119,7 +119,7 @@ def _folds(text: FoldedText, n_folds: int, seed: int) -> NDArray[np.uint16]:
     sizes = np.bincount(document_of, minlength=len(documents))
     fold_of = np.zeros(len(documents), np.uint16)
     fewest = [(0, number) for number in range(1, n_folds + 1)]
-    for name in sorted(documents.keys() - {b""}, key=lambda name: _random_key(seed, name)):
+    for name in sorted(documents.keys() - {b""}, key=lambda name: random_key(seed, name)):
         document = documents[name]
         n_lines, number = heapq.heappop(fewest)
         fold_of[document] = number
@@ -128,10 +128,6 @@ def _folds(text: FoldedText, n_folds: int, seed: int) -> NDArray[np.uint16]:
     nameless = np.flatnonzero(folds == 0)
     folds[nameless] = np.arange(len(nameless)) * n_folds // max(1, len(nameless)) + 1
     return folds
-
-
-def _random_key(seed: int, name: bytes) -> bytes:
-    return blake2b(b"%d\t%b" % (seed, name), digest_size=16).digest()
 
 
 def _write(

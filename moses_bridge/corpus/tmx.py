@@ -36,8 +36,9 @@ def tmx_pairs(
     """
     memory = _Memory(path)
     languages: Counter[str] = Counter()
-    n_pairs = 0
+    n_units = n_pairs = 0
     for unit in memory.units():
+        n_units += 1
         languages.update(language for language, _ in unit)
         left, right = _text_in(unit, source), _text_in(unit, target)
         if left is None or right is None:
@@ -47,7 +48,8 @@ def tmx_pairs(
         yield left, right
     if not n_pairs:
         names = ", ".join(name for name, _ in languages.most_common(MOST_LANGUAGES_SHOWN))
-        found = f"units in {names}" if names else "no unit with text"
+        without = "no <seg> in any <tu>" if n_units else "no <tu>"
+        found = f"units in {names}" if names else without
         raise InputError(path, None, found, f"units in {source} and {target}")
 
 

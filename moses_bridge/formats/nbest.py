@@ -16,6 +16,10 @@ SEPARATOR = b" ||| "
 FEATURES_FIELD = 2
 MAX_DIGITS = 18  # of a sentence's number: more would not fit 64 bits
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
+MOSES_LISTS = (
+    "Moses writes `0 ||| words ||| LM0= -3.5 TM0= -1 -2 ||| -4`, unless -labeled-n-best-list is false."
+    " `tuning rerank --list-format` reads lists of Marian, fairseq and JSON lines"
+)
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 
@@ -75,12 +79,12 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
     if len(fields) < 4:
         found = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
         expected = "at least 4: id ||| words ||| features ||| total"
-        raise InputError(path, line_number, found, expected)
+        raise InputError(path, line_number, found, expected, MOSES_LISTS)
     return NBestEntry(
         sentence_id=_sentence_id(fields[0], path, line_number),
         words=fields[1].strip(b" "),
         features=fields[2].strip(b" "),
-        total=_number(fields[3].strip(), path, line_number),
+        total=_number(fields[3].strip(), path, line_number, MOSES_LISTS),
         rest=tuple(fields[4].removeprefix(b" ").split(SEPARATOR)) if len(fields) > 4 else (),
         line_number=line_number,
     )
@@ -139,9 +143,7 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
             values = features[name] = []
         elif values is None:
             found = f"the value {shown(token)} without a name"
-            expected = "Name= before it"
-            hint = "Moses leaves the names out under -labeled-n-best-list false"
-            raise InputError(path, entry.line_number, found, expected, hint)
+            raise InputError(path, entry.line_number, found, "Name= before it", MOSES_LISTS)
         else:
             values.append(_number(token, path, entry.line_number))
     return {name: tuple(numbers) for name, numbers in features.items()}
@@ -199,11 +201,11 @@ def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
     return int(field)
 
 
-def _number(token: bytes, path: StrPath, line_number: int) -> float:
+def _number(token: bytes, path: StrPath, line_number: int, hint: str = "") -> float:
     try:
         value = math.nan if b"_" in token else float(token)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(path, line_number, f"the value {shown(token)}", "a finite number")
+        raise InputError(path, line_number, f"the value {shown(token)}", "a finite number", hint)
     return value

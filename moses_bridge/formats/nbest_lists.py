@@ -45,6 +45,8 @@ from moses_bridge.formats.words import split_words
 ESCAPES_BARS: tuple[ListFormat, ...] = ("fairseq", "jsonl")
 WORD_PENALTY = "WordPenalty0"
 GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
+# Between text and features: word links, scores of words, or nothing.
+BETWEEN = re.compile(rb"\s*(?:(?:\d+-\d+\s+)*|WordScores=\s.*)", re.DOTALL)
 LABEL = re.compile(rb"([SHDP])-(\d+)\t")
 HYPOTHESIS = "H-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
@@ -117,8 +119,11 @@ def _in_words(shape: tuple[tuple[str, int], ...]) -> str:
 def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
     """Yield the entries of a list written by `marian-decoder --n-best`.
 
+    Marian does not escape bars of a text, so a line with ` ||| ` in the text is refused.
+
     Raises:
-        InputError: a line has fewer than four fields, or its id or total is not a number.
+        InputError: a line has fewer than four fields, or another one between text and features than word links
+            and scores of words, or its id or total is not a number.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         fields = line.split(BAR)
@@ -126,6 +131,12 @@ def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
             found = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
             expected = "at least 4: id ||| words ||| F0= v ||| total"
             raise InputError(path, line_number, found, expected)
+        for between in fields[2:-2]:
+            if not BETWEEN.fullmatch(between):
+                found = f"the field {shown(between.strip())} between words and features"
+                expected = "nothing there but word links (0-0 1-2) and WordScores="
+                hint = "Is there a bar ||| in the text? Write &#124;&#124;&#124; for it"
+                raise InputError(path, line_number, found, expected, hint)
         features = GLUED.sub(rb"\1 ", fields[-2])
         known = (fields[0], fields[1], features, fields[-1])
         yield parse_entry(BAR.join(known), path, line_number)
@@ -239,6 +250,7 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
         InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
             that is not a finite number or has a name forbidden in Moses's lists.
     """
+    places: dict[str, int] = {}  # of the features: JSON objects have no order
     for line_number, line in enumerate(read_lines(path), start=1):
         value = parse_json(line, path, line_number, SENTENCE)
         sentence = open_record_of(_Sentence, value, path, SENTENCE, line=line_number)
@@ -251,7 +263,10 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
             if "\n" in hypothesis.text or "\0" in hypothesis.text:
                 found = f"a text of several lines: {hypothesis.text!r}"
                 raise InputError(path, line_number, found, "a line of text")
-            features = _features(hypothesis.features, path, line_number)
+            for name in hypothesis.features:
+                places.setdefault(name, len(places))
+            in_order = dict(sorted(hypothesis.features.items(), key=lambda item: places[item[0]]))
+            features = _features(in_order, path, line_number)
             words = escape_bars(hypothesis.text.encode("utf-8", "replace").strip(b" "))
             yield NBestEntry(number, words, features, 0.0, (), line_number)
 

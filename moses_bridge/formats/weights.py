@@ -1,7 +1,7 @@
 """Weights by feature name, and weights of sparse values.
 
-A file of weights is JSON: {"LM0": [0.5], "TranslationModel0": [0.2, 0.2, 0.2, 0.2]}. Weights of sparse values
-are lines "name value" in the [weight-file] of a moses.ini, or in its [weight].
+A file of weights is JSON, {"LM0": [0.5], "TranslationModel0": [0.2, 0.2, 0.2, 0.2]}, or a moses.ini. Weights
+of sparse values are lines "name value" in the [weight-file] of a moses.ini, or in its [weight].
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import parse_json
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import StrPath, read_bytes, read_lines, write_lines
-from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni, read_ini, sparse_beginnings
+from moses_bridge.formats.moses_ini import (
+    WEIGHT_FILE,
+    MosesIni,
+    parse_ini,
+    read_ini,
+    sparse_beginnings,
+    with_sections,
+)
+from moses_bridge.formats.moses_ini_v1 import is_version_1
 from moses_bridge.formats.words import split_words, to_number
 
 WEIGHTS_KEY = "weights"
@@ -26,8 +34,11 @@ WEIGHTS_KEY = "weights"
 def read_weights(path: StrPath) -> dict[str, tuple[float, ...]]:
     """Read a table of weights, alone in a file or as the entry "weights" of a larger one (a tuning run's).
 
+    The weights of a moses.ini are read too, with those of its [weight-file].
+
     Raises:
-        InputError: the file is not JSON, or a weight is not a finite number or a list of them.
+        InputError: the file is neither JSON nor a moses.ini, or a weight is not a finite number or a list of
+            them.
     """
     table, _ = _table(path)
     return {name: _values(name, value, path) for name, value in table.items()}
@@ -36,8 +47,8 @@ def read_weights(path: StrPath) -> dict[str, tuple[float, ...]]:
 def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]]:
     """Read weights replacing those of an ini.
 
-    Weights of a tuning run belong to a whole system, so none may be missing. For a table of weights, the
-    features keeping the weights of the ini are named on standard error.
+    Weights of a tuning run or another ini belong to a whole system, so none may be missing. For a table of
+    weights, the features keeping the weights of the ini are named on standard error.
 
     Raises:
         InputError: as for `read_weights`, or the weights of a run leave out a feature of the ini.
@@ -53,8 +64,15 @@ def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]
 
 
 def _table(path: StrPath) -> tuple[dict[str, Any], bool]:
-    """The table of weights in a file, and whether the file is of a tuning run."""
-    content = parse_json(read_bytes(path), path)
+    """The table of weights in a file, and whether it is a whole system's: of a tuning run or an ini."""
+    data = read_bytes(path)
+    lines = tuple(data.split(b"\n"))
+    sections = with_sections(lines)
+    if any(section == "weight" for section, _ in sections) or is_version_1(sections):
+        ini = parse_ini(lines, Path(path))
+        sparse = {name: [weight] for name, weight in sparse_weights(ini).items()}
+        return {name: [*values] for name, values in ini.weights.items()} | sparse, True
+    content = parse_json(data, path, expected='JSON, {"LM0": [0.5]}, or a moses.ini')
     of_run = isinstance(content, dict) and WEIGHTS_KEY in content
     table = content[WEIGHTS_KEY] if of_run else content
     if not isinstance(table, dict):

@@ -49,7 +49,7 @@ class TuneOptions(JobsOptions, SearchOptions):
         max_iterations: Largest number of decodings of the dev text.
         seed: Seed of the random numbers.
         resume: Continue the run in --out.
-        init_weights: weights.json of the run whose weights are the start.
+        init_weights: weights.json of the run, or moses.ini, whose weights are the start.
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             A command without them stays open and returns the values: "CSLM0=rescorer serve cslm". With
             NAME:LM0=COMMAND the search gives the decoder's LM0 the sum of both weights.
@@ -154,7 +154,7 @@ class RerankOptions(JobsOptions, SearchOptions):
         mbr_command: Command that computes --mbr column, like --metric-command: it scores each hypothesis with
             each other one of its sentence as {reference}.
         n_runs: Number of times weights are learned, with seeds from --seed on.
-        init_weights: weights.json of the run whose weights are the start for lists.
+        init_weights: weights.json of the run, or moses.ini, whose weights are the start for lists.
         seed: Seed of the random numbers.
         resume: Continue the reranking of a RUN in --out.
         run_commands: Run the commands named in the weights.json of a run.

@@ -1,13 +1,11 @@
 """Numbers for phrases in table order, and their occurrences shard by shard in that order.
 
-An external sort by distribution (see `sorted_runs`): sorted runs in a file, each with a regular sample of its
-keys; the samples of all runs determine where to cut them. All occurrences of a source phrase are in one shard.
+An external sort by distribution (see `sorted_runs`). All occurrences of a source phrase are in one shard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,9 @@ from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.builtin.extraction.occurrences import Occurrences
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.builtin.sorted_runs import RegularSamples
 
 BITS_OF_A_KEY = 63  # of an int64 that stays positive, so that keys sort as they should
-SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th too much into a shard
 
 
 class OccurrenceShards:
@@ -34,10 +32,7 @@ class OccurrenceShards:
     ) -> None:
         self._source = source
         self._rows = rows
-        self._stride = max(1, occurrences_at_once // SAMPLES_OF_A_SHARD)
-        self._samples_of_a_shard = max(1, occurrences_at_once // self._stride)
-        self._samples = [np.empty(0, np.int64)]
-        self._ends = [0]
+        self._samples = RegularSamples(occurrences_at_once)
 
     def add(self, occurrences: Occurrences) -> None:
         """Sort a run and append it."""
@@ -45,8 +40,7 @@ class OccurrenceShards:
         order = np.argsort(keys)
         columns: Iterator[Any] = (column[order] for column in occurrences)
         self._rows.append(Occurrences(*columns))
-        self._samples.append(keys[order[:: self._stride]])
-        self._ends.append(self._rows.n_rows)
+        self._samples.add(keys[order])
 
     @property
     def n_occurrences(self) -> int:
@@ -55,18 +49,9 @@ class OccurrenceShards:
 
     def __iter__(self) -> Iterator[Occurrences]:
         """Yield shards; no source phrase of one precedes any of an earlier one in the table."""
-        samples = np.sort(np.concatenate(self._samples))
-        bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
-        cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]
-        for shard in range(len(bounds) + 1):
-            parts = [self._rows.read(int(cut[shard]), int(cut[shard + 1])) for cut in cuts]
-            if parts:
-                yield Occurrences(*map(np.concatenate, zip(*parts, strict=True)))
-
-    def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_shards + 1,) starts of each shard's rows in one run, and the end of the run."""
-        keys = self._keys(self._rows.read(first, end))
-        return np.concatenate(([first], first + np.searchsorted(keys, bounds), [end]))
+        for slices in self._samples.shards(lambda *rows: self._keys(self._rows.read(*rows))):
+            parts = [self._rows.read(first, end) for first, end in slices]
+            yield Occurrences(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _keys(self, occurrences: Occurrences) -> NDArray[np.int64]:
         return leading_words(self._source, occurrences.source_starts, occurrences.source_lens)

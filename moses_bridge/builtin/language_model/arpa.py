@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
-from moses_bridge.base.compiled.bytes_by_name import BACKSLASH, BLANK, CARRIAGE_RETURN, NEWLINE, TAB
+from moses_bridge.base.compiled.bytes_by_name import (
+    BACKSLASH,
+    BLANK,
+    CARRIAGE_RETURN,
+    MINUS,
+    NEWLINE,
+    TAB,
+)
 from moses_bridge.base.compiled.hash_table import FREE
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import compiled
@@ -19,7 +27,10 @@ from moses_bridge.base.compiled.number_reader import NO_NUMBER, read_number, val
 from moses_bridge.base.errors import InputError, shown
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
-MAX_ORDER = 16  # longer n-grams are in no model; a header announcing them is damaged
+MAX_ORDER = 16
+BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UNKNOWN, UNKNOWN_IN_CAPITALS = b"<unk>", b"<UNK>"  # are one word to KenLM (lm/vocab.cc)
+LETTER_I, LETTER_N, LETTER_F = b"inf"
 GOOD, BAD_NUMBER, TOO_FEW_WORDS, UNKNOWN_WORD, POSITIVE, TRAILING, DUPLICATE, SHORT = range(8)
 EXPECTATIONS = {
     BAD_NUMBER: "a number (log10 probability, words, log10 back-off)",
@@ -62,10 +73,13 @@ class Arpa:
 
 
 def read_arpa(path: textio.StrPath) -> Arpa:
-    r"""Read a whole ARPA file, compressed or not.
+    r"""Read a whole ARPA file, compressed or not, as KenLM does (lm/read_arpa.hh).
+
+    <UNK> becomes <unk>; a log10 probability may be -inf.
 
     Raises:
-        InputError: no header, a malformed line, a word without 1-gram, a missing section.
+        InputError: no header, a malformed line, a word without 1-gram, a missing section, a back-off of one of
+            the longest n-grams, more than `MAX_ORDER` words in an n-gram.
     """
     data = textio.read_bytes(path)
     counts, position, line = _read_header(path, data)
@@ -86,11 +100,35 @@ def read_arpa(path: textio.StrPath) -> Arpa:
         line += n_rows
         sections.append(section)
     _skip_to(path, data, position, line, b"\\end\\")
+    _refuse_backoffs(path, sections[-1])
     words.sizes[0] = counts[0]
-    return Arpa(words_of(words), sections)
+    return Arpa(_with_one_unknown_word(path, words_of(words), sections[0].first_line), sections)
+
+
+def _refuse_backoffs(path: textio.StrPath, longest: NGrams) -> None:
+    """Refuse weights of the longest n-grams: no search applies them as the estimator meant."""
+    rows = np.flatnonzero(longest.backoffs)
+    if len(rows):
+        found = f"the back-off {longest.backoffs[rows[0]]:g} of an n-gram of the highest order"
+        hint = "A model cut to its lower orders is no model: estimate one of this order"
+        raise InputError(path, longest.first_line + int(rows[0]), found, "none", hint)
+
+
+def _with_one_unknown_word(
+    path: textio.StrPath, words: list[bytes], first_line: int
+) -> list[bytes]:
+    if UNKNOWN_IN_CAPITALS not in words:
+        return words
+    place = words.index(UNKNOWN_IN_CAPITALS)
+    if UNKNOWN in words:
+        raise InputError(path, first_line + place, "<UNK> besides <unk>", "one of them")
+    return [*words[:place], UNKNOWN, *words[place + 1 :]]
 
 
 def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int]:
+    if data.startswith(BYTE_ORDER_MARKS):
+        hint = "Write the file without it: sed '1s/^\\xEF\\xBB\\xBF//'"
+        raise InputError(path, 1, "a byte order mark (BOM)", "plain text in UTF-8", hint)
     position, line = _skip_to(path, data, 0, 1, b"\\data\\")
     counts: list[int] = []
     while True:
@@ -100,7 +138,10 @@ def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int
         if match is None:
             break
         order, count = int(match[1]), int(match[2])
-        if order != len(counts) + 1 or order > MAX_ORDER or count * 2 * order > len(data):
+        if order > MAX_ORDER:
+            hint = "Estimate a model of a lower order"
+            raise InputError(path, line, f"n-grams of {order} words", f"at most {MAX_ORDER}", hint)
+        if order != len(counts) + 1 or count * 2 * order > len(data):
             raise InputError(path, line, shown(text), "a count that fits the file")
         counts.append(count)
         position, line = end + 1, line + 1
@@ -159,6 +200,13 @@ def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
     return value_of(number), number.end != NO_NUMBER and number.end == end
 
 
+@inner
+def _is_minus_infinity(data: Any, start: int, end: int) -> bool:
+    """Whether data[start:end] is "-inf", as KenLM spells it."""
+    is_signed = end - start == 4 and data[start] == MINUS and data[start + 1] == LETTER_I
+    return bool(is_signed and data[start + 2] == LETTER_N and data[start + 3] == LETTER_F)
+
+
 @compiled
 def _parse_section(
     data: Any, position: int, section: NGrams, words: LexiconTables
@@ -176,6 +224,8 @@ def _parse_section(
             return position, row, SHORT
         start, at = _next_token(data, position, end)
         log_prob, good = _parse_number(data, start, at)
+        if not good and _is_minus_infinity(data, start, at):
+            log_prob, good = -np.inf, True
         if not good or log_prob > 0.0:
             return position, row, POSITIVE if good else BAD_NUMBER
         section.log_probs[row] = log_prob

@@ -167,16 +167,17 @@ class _File:
         model = CodedModel(words, log_probs, unigrams["backoff"][:n_words].copy(), sections)
         parts: list[CodedModel | CodedNGrams] = [model, *sections]
         for part in parts:
-            if not (np.isfinite(part.log_probs).all() and np.isfinite(part.backoffs).all()):
-                raise self._error("a value that is no finite number", "log10 probabilities")
+            if np.isnan(part.log_probs).any() or not np.isfinite(part.backoffs).all():
+                raise self._error("a value that is no number", "log10 probabilities")
         return model
 
     def _probing(self) -> tuple[int, NDArray[Any], list[CodedNGrams]]:
         n_words = self._checked(int(self.take(np.dtype("<u4"), 2)[1]))
-        self.take(np.dtype("V12"), self._n_buckets(self.counts[0]))
+        self.take(np.dtype("V12"), n_buckets(self.counts[0], self.multiplier))
         unigrams = self.take(VALUE, self.counts[0] + 1)
-        middle = [self.take(HASHED_VALUE, self._n_buckets(n)) for n in self.counts[1:-1]]
-        longest = self.take(HASHED_LONGEST, self._n_buckets(self.counts[-1]))
+        sizes = [n_buckets(count, self.multiplier) for count in self.counts[1:]]
+        middle = [self.take(HASHED_VALUE, size) for size in sizes[:-1]]
+        longest = self.take(HASHED_LONGEST, sizes[-1])
         sections = []
         for table in (*middle, longest):
             taken = table[table["code"] != 0]
@@ -189,10 +190,6 @@ class _File:
         if n_words > self.counts[0] + 1:
             raise self._error(f"{n_words} words", f"{self.counts[0]}, as its header says")
         return n_words
-
-    def _n_buckets(self, n_entries: int) -> int:
-        """Places of a hash table, in KenLM's 32-bit arithmetic."""
-        return max(n_entries + 1, int(self.multiplier * np.float32(n_entries)))
 
     def _trie(self) -> tuple[int, NDArray[Any], list[CodedNGrams]]:
         n_words = self._checked(int(self.take(np.dtype("<u8"), 1)[0]) + 1)
@@ -300,6 +297,11 @@ class _Fields:
         if steps is not None:
             upper = np.searchsorted(steps, np.arange(count + 1), "right") - 1
             self.starts |= upper << next_bits
+
+
+def n_buckets(n_entries: int, multiplier: np.float32) -> int:
+    """Places of a hash table, in KenLM's 32-bit arithmetic (util/probing_hash_table.hh, Size)."""
+    return max(n_entries + 1, int(multiplier * np.float32(n_entries)))
 
 
 def _bit_field(packed: Bytes, starts: NDArray[np.int64], bits: int) -> Codes:

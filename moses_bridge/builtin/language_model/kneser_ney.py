@@ -129,7 +129,10 @@ def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:
         raise ConfigError(f"language model order {order}: it must be from 1 to {MAX_ORDER}")
     given = list(prune) or [0]
     if len(given) > order:
-        raise ConfigError(f"pruning {given}: more numbers than the order {order}")
+        raise ConfigError(
+            f"pruning {given}: more numbers than the order {order}; give {order} or fewer, such as"
+            f" lm_prune = {given[:order]}"
+        )
     if given[0] != 0:
         raise ConfigError(f"pruning {given}: the first number must be 0, words are never pruned")
     if given != sorted(given):

@@ -287,3 +287,14 @@ def test_a_line_without_end_is_refused_and_the_limit_can_be_raised(
 def test_a_name_with_a_zero_byte_is_no_file() -> None:
     with pytest.raises(InputError, match="expected a readable file"):
         list(read_lines("a\0b"))
+
+
+@pytest.mark.parametrize("n_lines", [1, 200_000])
+def test_bytes_behind_the_end_of_gzip_data_are_told(tmp_path: Path, n_lines: int) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"a b\n" * n_lines) + b"garbage")
+    with pytest.raises(InputError, match=r"Other bytes follow the end of the gzip data: gzip -dc"):
+        list(read_lines(path))
+    path.write_bytes(gzip.compress(b"a b\n" * n_lines)[:-9])
+    with pytest.raises(InputError, match=r"expected a complete file\. Make it again"):
+        list(read_lines(path))

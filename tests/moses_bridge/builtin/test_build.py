@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import os
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,37 @@ def test_interrupted_build_goes_on(corpus: Path) -> None:
     assert {name for name in PRODUCTS if before[name] != after[name]} == {"lm.arpa.gz"}
 
 
-def test_newer_text_remakes_all(corpus: Path) -> None:
+def test_other_texts_of_the_same_size_and_time_remake_what_depends_on_them(corpus: Path) -> None:
+    before = build(corpus)
+    text = Path(f"{corpus}.fr")
+    times = text.stat().st_atime_ns, text.stat().st_mtime_ns
+    text.write_bytes(text.read_bytes().replace(b"vieille", b"ancienn"))
+    os.utime(text, ns=times)
+    assert all(before[name] != at for name, at in build(corpus).items())
+    assert b"ancienn" in gzip.decompress((corpus.parent / "model" / "lm.arpa.gz").read_bytes())
+
+
+def test_a_touched_text_remakes_nothing(corpus: Path) -> None:
     before = build(corpus)
     later = max(before.values()) + 10**9
     os.utime(f"{corpus}.fr", ns=(later, later))
+    assert build(corpus) == before
+
+
+def test_other_links_remake_the_tables_alone(corpus: Path) -> None:
+    before = build(corpus)
+    write_lines(corpus.parent / "links.gz", [b"0-0", b"0-0 2-2", b"0-0"] * 3)
     after = build(corpus)
-    assert all(before[name] != after[name] for name in PRODUCTS)
+    assert {name for name in PRODUCTS if before[name] != after[name]} == set(PRODUCTS[:4])
+
+
+def test_swapped_languages_give_the_model_of_the_other_direction(corpus: Path) -> None:
+    files = {}
+    for out, source, target in (("a", "en", "fr"), ("a", "fr", "en"), ("b", "fr", "en")):
+        folder = corpus.parent / out
+        build_model(corpus, source, target, folder, BuildConfig(), corpus.parent / "links.gz")
+        files[out] = [(folder / name).read_bytes() for name in PRODUCTS]
+    assert files["a"] == files["b"]
 
 
 def test_links_are_made_where_none_are_given(corpus: Path) -> None:
@@ -134,6 +160,7 @@ def test_failing_lmplz_is_told(corpus: Path, no_lmplz: Path) -> None:
         ({"max_phrase_words": 8}, "max_phrase_words is 8; the largest value is 7"),
         ({"lm_order": 17}, "lm_order is 17; the largest value is 16"),
         ({"lm_prune": (0, -1)}, "lm_prune is -1; the smallest value is 0"),
+        ({"lm_order": 2}, r"more numbers than the order 2; .* such as lm_prune = \[0, 0\]"),
     ],
 )
 def test_settings_out_of_their_limits_are_refused(change: dict[str, Any], found: str) -> None:
@@ -162,3 +189,46 @@ def test_texts_without_phrase_pairs_are_told(tmp_path: Path, text: bytes) -> Non
 def test_missing_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
         build_model(tmp_path / "none", "en", "fr", tmp_path / "model", BuildConfig())
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "n_more"),
+    [
+        ("en", b"|||", 0),
+        ("en", b"a|b", 0),
+        ("fr", b"a|b", 2),
+        ("en", b"[X]", 0),
+        ("fr", b"[NP]", 1),
+        ("fr", b"<s>", 0),
+        ("fr", b"</s>", 1),
+        ("fr", b"<unk>\r", 0),
+    ],
+)
+def test_words_with_a_meaning_of_their_own_are_told_before_the_work(
+    corpus: Path, language: str, word: bytes, n_more: int
+) -> None:
+    lines = list(read_lines(f"{corpus}.{language}"))
+    for number in range(1, 2 + n_more):
+        lines[number] += b" " + word
+    write_lines(f"{corpus}.{language}", lines)
+    out = corpus.parent / "model"
+    with pytest.raises(InputError, match=r"expected plain words.*Escape them") as caught:
+        build_model(corpus, "en", "fr", out, BuildConfig())
+    assert caught.value.line == 2
+    assert caught.value.found.startswith(f"the word '{word.strip().decode()}")
+    assert (f"in {n_more} more lines" in caught.value.found) == (n_more > 0)
+    assert not out.exists()
+
+
+def test_words_that_only_look_special_are_built(corpus: Path) -> None:
+    for language in ("en", "fr"):
+        lines = list(read_lines(f"{corpus}.{language}"))
+        write_lines(f"{corpus}.{language}", [line + b" [ ] <p> &#124; [x" for line in lines])
+    # In the source a marker of the language model is a word as any other.
+    Path(f"{corpus}.en").write_bytes(Path(f"{corpus}.en").read_bytes().replace(b"<p>", b"<s>"))
+    assert build(corpus).keys() == set(PRODUCTS)
+
+
+def test_what_can_be_read_only_once_is_refused(corpus: Path) -> None:
+    with pytest.raises(InputError, match=r"-: found standard input.*read several times"):
+        build_model(corpus, "en", "fr", corpus.parent / "model", BuildConfig(), Path("-"))

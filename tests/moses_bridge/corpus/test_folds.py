@@ -61,6 +61,13 @@ def test_a_document_is_in_one_fold_and_folds_are_balanced(tmp_path: Path, seed: 
         assert lines(folder / "rest.en") == [f"s{i}" for i in range(11) if f"s{i}" not in inside]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_folds_are_balanced_by_sentences_not_by_documents(tmp_path: Path, seed: int) -> None:
+    groups = [f"long{i // 20}" for i in range(100)] + [f"short{i}" for i in range(35)]
+    sizes = cut_folds(text_of(tmp_path, groups, 135), tmp_path / "out", 2, seed)
+    assert sum(sizes) == 135 and max(sizes) - min(sizes) <= 20
+
+
 def test_sentences_without_a_document_are_cut_by_place(tmp_path: Path) -> None:
     groups = ["", "a", "", "", "b", ""]
     cut_folds(text_of(tmp_path, groups, 6), tmp_path / "out", 2)

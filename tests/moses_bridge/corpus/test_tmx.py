@@ -78,7 +78,11 @@ PARAMETER = '<!DOCTYPE tmx [\n<!ENTITY % a SYSTEM "file:///etc/hostname">\n%a;\n
         (b"<html></html>", r":1: found <html>, expected <tmx>"),
         (memory("<tu><tuv><seg>a</seg></tuv></tu>"), r":4: found <tuv> without a language"),
         (memory(UNIT.replace('"fr"', '"de"').format("a", "b")), r"units in en, de, expected units"),
-        (memory(""), r"no unit with text"),
+        (memory(""), r"found no <tu>, expected units in en and fr"),
+        (
+            memory('<tu><tuv xml:lang="en">a</tuv><tuv xml:lang="fr">b</tuv></tu>'),
+            r"found no <seg> in any <tu>, expected units in en and fr",
+        ),
     ],
 )
 def test_faulty_and_hostile_files_are_refused(tmp_path: Path, data: bytes, message: str) -> None:

@@ -104,6 +104,36 @@ def test_json_lines_give_features_to_the_last_digit(tmp_path: Path) -> None:
     assert [number for number, _, _ in read(turned.encode(), "jsonl", tmp_path)] == [1, 1, 0]
 
 
+def test_the_keys_of_features_in_json_have_no_order(tmp_path: Path) -> None:
+    turned = JSON.replace('"LM0": -0.1, "QE": 1e-7', '"QE": 1e-7, "LM0": -0.1')
+    assert turned != JSON
+    assert read(turned.encode(), "jsonl", tmp_path) == read(JSON.encode(), "jsonl", tmp_path)
+
+
+def test_links_of_no_word_are_links(tmp_path: Path) -> None:
+    line = b"0 ||| yes |||  ||| F0= -1 ||| -1\n"
+    assert read(line, "marian", tmp_path, 1) == [(0, b"yes", b"F0= -1")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| the house ||| LanguageModel=-3 PhraseModel=-2 ||| -5",  # cdec and Joshua
+        "0 ||| the house ||| lm: -3 tm: -1 -2 ||| -5",  # Moses before 2013
+        "0 ||| the house ||| -3.5",  # Nematus
+        "0 ||| the house ||| WordScores= -1 -2 ||| F0= -3 ||| -5",  # Marian
+        "H-0\t-0.25\tthe house",  # fairseq
+        '{"hypotheses": [{"text": "the house", "features": {"LM0": -3}}]}',
+    ],
+)
+def test_lists_of_other_programs_name_the_option_that_reads_them(tmp_path: Path, line: str) -> None:
+    with pytest.raises(
+        InputError, match=r"list:1: .* `tuning rerank --list-format` reads"
+    ) as error:
+        read(line.encode(), "moses", tmp_path, 1)
+    assert "LM0= -3.5" in error.value.hint
+
+
 def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Path) -> None:
     path, out = tmp_path / "list", tmp_path / "out.gz"
     path.write_bytes(MARIAN)
@@ -127,6 +157,8 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("moses", "1 ||| yes", "0 ||| yes", "list: found no hypothesis of sentence 1, expected one"),
         ("moses", "LM0= -13.5", "LM0= nan", "list:2: found the value 'nan'"),
         ("marian", " ||| F0= -2.25 F1= -3 ||| -1.3125", "", "list:2: found 3 fields"),
+        ("marian", "a house .", "a ||| house .", "list:2: found the field 'house .' between words and"),
+        ("marian", "0-0 1-1", "0-0 1-x", "list:1: found the field '0-0 1-x' between .* links .0-0 1-2"),
         ("marian", "F1= -3", "", r"list:2: found the features F0 \(1\), expected F0 \(1\), F1"),
         ("fairseq", "S-0\tla maison\n", "", "list:12: found a hypothesis of sentence 0, expected S-0"),
         ("fairseq", "D-1\t-2.0", "D-2\t-2.0", "list:9: found D-2, expected the hypothesis H-2"),

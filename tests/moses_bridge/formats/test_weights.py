@@ -25,14 +25,15 @@ def test_tables_of_weights(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("{", "a JSON file"),
+        ("{", "expected JSON, .* or a moses.ini"),
+        ("[weight]\nLM0 0.5\n", ":2: found 'LM0', expected Name= and its weights"),
         ("[1]", "weights by name"),
         ('{"weights": 3}', "weights by name"),
         ('{"LM0": [NaN]}', "nan as a weight of LM0"),
         ('{"LM0": ["1"]}', "'1' as a weight of LM0"),
         ('{"LM0": true}', "True as a weight of LM0"),
         ('{"LM0": 1' + "0" * 400 + "}", "as a weight of LM0"),
-        ('{"LM0": 1' + "0" * 5000 + "}", "a JSON file"),
+        ('{"LM0": 1' + "0" * 5000 + "}", "expected JSON"),
         ("[" * 100_000, "nested more than 100 deep"),
         ('{"LM0": ' + "[" * 500 + "]" * 500 + "}", "nested more than 100 deep"),
         ('{"LM0": null}', "None as a weight of LM0"),
@@ -43,6 +44,32 @@ def test_faulty_weights(tmp_path: Path, text: str, found: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=found):
         read_weights(path)
+
+
+INI = "[feature]\nDistortion\nKENLM path=lm\n[weight]\nDistortion0= 0.5\nKENLM0= -2\n"
+
+
+def test_weights_of_an_ini(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text(f"{INI}[weight-file]\n{tmp_path}/sparse\n")
+    (tmp_path / "sparse").write_text("Distortion0_x 0.25\nother 1\n")
+    assert read_weights(path) == {"Distortion0": (0.5,), "KENLM0": (-2,), "Distortion0_x": (0.25,)}
+
+
+def test_weights_of_an_ini_of_version_1(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text("[lmodel-file]\n8 0 5 lm.gz\n\n[weight-l]\n0.5\n[weight-d]\n0.25\n")
+    assert read_weights(path) == {"KENLM0": (0.5,), "Distortion0": (0.25,)}
+
+
+def test_an_ini_without_a_weight_of_the_other_is_refused(tmp_path: Path) -> None:
+    other, ini = tmp_path / "other.ini", tmp_path / "moses.ini"
+    ini.write_text(INI)
+    other.write_text(INI.replace("KENLM0= -2\n", ""))
+    with pytest.raises(InputError, match=r"other\.ini: found no weight of KENLM0, expected one"):
+        weights_over_ini(other, ini)
+    other.write_text(INI.replace("-2", "-3"))
+    assert weights_over_ini(other, ini)["KENLM0"] == (-3,)
 
 
 def test_a_run_without_a_weight_of_the_ini_is_refused_and_a_table_is_noted(

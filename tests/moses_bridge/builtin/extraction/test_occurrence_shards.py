@@ -13,15 +13,16 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import write_lines
+from moses_bridge.builtin import sorted_runs
 from moses_bridge.builtin.build import BuildConfig, build_model
-from moses_bridge.builtin.extraction import occurrence_shards, occurrences
+from moses_bridge.builtin.extraction import occurrences
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
 from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
 
 N_SENTENCES = 120
-WORDS = [b"a", b"a\x01", b"a!", b"ab", b"|", b"||||", b"~", b"\xc3\xa9", b"{"]
+WORDS = [b"a", b"a\x01", b"a!", b"ab", b"}", b"}}}}", b"~", b"\xc3\xa9", b"{"]
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz")
 
 
@@ -114,7 +115,7 @@ def test_shards_hold_each_occurrence_once_and_follow_each_other(
 def test_shards_are_about_as_large_as_asked(
     corpus: AlignedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(occurrence_shards, "SAMPLES_OF_A_SHARD", 50)
+    monkeypatch.setattr(sorted_runs, "SAMPLES_OF_A_SHARD", 50)
     sizes = [len(shard.source_starts) for shard in shards_of(corpus, 400, tmp_path / "t")]
     phrase_counts = np.unique(
         [p for part in extract(corpus, 7) for p in phrases(corpus, part)], return_counts=True

@@ -54,7 +54,38 @@ def test_ngrams_are_those_of_the_file(tmp_path: Path) -> None:
 def test_carriage_returns_are_blanks(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert read_arpa(path).words == read_arpa(written(tmp_path)).words
+    arpa = read_arpa(path)
+    assert arpa.words == [b"<unk>", b"<s>", b"</s>", b"part\xc3\xa9"]
+    unigrams, bigrams = arpa.sections
+    assert unigrams.log_probs.tolist() == np.float32([-1.25, 0, -0.9, -0.7]).tolist()
+    assert unigrams.backoffs.tolist() == np.float32([0, -0.3, 0, -0.25]).tolist()
+    assert bigrams.ids.tolist() == [[1, 3], [3, 2]]
+    assert bigrams.log_probs.tolist() == np.float32([-0.5, -0.123456789]).tolist()
+
+
+def test_unknown_words_in_capitals_are_unknown_words(tmp_path: Path) -> None:
+    arpa = read_arpa(
+        written(tmp_path, (b"<unk>", b"<UNK>"), (b"0.5\t<s> part\xc3\xa9", b"0.5\t<s> <UNK>"))
+    )
+    assert arpa.words == [b"<unk>", b"<s>", b"</s>", b"part\xc3\xa9"]
+    assert arpa.sections[1].ids.tolist() == [[1, 0], [3, 2]]
+
+
+def test_two_unknown_words_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, (b"1=4", b"1=5"), (b"0 <s>", b"-1 <UNK>\n0 <s>"))
+    with pytest.raises(InputError, match=r"lm\.arpa:9: found <UNK> besides <unk>, expected one"):
+        read_arpa(path)
+
+
+def test_a_log_probability_may_be_minus_infinity(tmp_path: Path) -> None:
+    arpa = read_arpa(written(tmp_path, (b"0 <s>", b"-inf <s>"), (b"-0.123456789", b"-inf")))
+    assert arpa.sections[0].log_probs.tolist()[1] == -np.inf
+    assert arpa.sections[1].log_probs.tolist() == [-0.5, -np.inf]
+
+
+def test_a_back_off_of_0_at_the_highest_order_is_taken(tmp_path: Path) -> None:
+    arpa = read_arpa(written(tmp_path, (b"part\xc3\xa9 </s>", b"part\xc3\xa9 </s>\t0.0")))
+    assert arpa.sections[1].backoffs.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +95,17 @@ def test_carriage_returns_are_blanks(tmp_path: Path) -> None:
         (b"-9E-1\t", b"-9E-1x\t", 10, "a number"),
         (b"-9E-1\t", b"0.1\t", 10, "at most 0"),
         (b"0 <s> -0.3", b"0 <s> x", 9, "a number"),
+        (b"0 <s> -0.3", b"0 <s> -inf", 9, "a number"),
+        (b"-9E-1\t", b"inf\t", 10, "a number"),
+        (b"-9E-1\t", b"-infx\t", 10, "a number"),
+        (
+            b"part\xc3\xa9 </s>",
+            b"part\xc3\xa9 </s> -0.25",
+            15,
+            "the back-off -0.25 of an n-gram of the",
+        ),
+        (b" 2 = 2", b" 17 = 2", 5, "n-grams of 17 words, expected at most 16"),
+        (b"What stands", b"\xef\xbb\xbfWhat stands", 1, "a byte order mark (BOM)"),
         (b"0 <s> -0.3", b"0 <s> -0.3 1", 9, "nothing after"),
         (b"0 <s> -0.3", b"0 <unk>", 9, "each word once"),
         (b"-0.5\t<s> part\xc3\xa9", b"-0.5\t<s>", 14, "section's order"),

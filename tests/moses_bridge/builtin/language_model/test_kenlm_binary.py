@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
+from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary, n_buckets
 from moses_bridge.builtin.language_model.lm_index import LmIndex, lm_score
 from tests.moses_bridge.builtin.language_model.test_lm_index import (
     WITHOUT_BIGRAM_AND_TRIGRAM_SUFFIX,
@@ -74,6 +74,23 @@ def test_scores_are_those_of_kenlm(kind: str, tmp_path: Path, kenlm: Any) -> Non
         assert lengths == [row[1] for row in expected]
 
 
+@pytest.mark.parametrize(
+    ("n_entries", "expected"),
+    [
+        (1, 2),  # one more than the entries at least
+        (1000, 1500),
+        (2**24 - 1, 25_165_822),  # of 25,165,822.5
+        # Numbers of 32 bits above 2 ** 24 are even: this one is taken for 2 ** 24.
+        (2**24 + 1, 25_165_824),
+        (20_000_003, 30_000_006),  # taken for 20,000,004
+    ],
+)
+def test_places_of_hash_tables_are_counted_in_floats_of_32_bits(
+    n_entries: int, expected: int
+) -> None:
+    assert n_buckets(n_entries, np.float32(1.5)) == expected
+
+
 @pytest.mark.parametrize("kind", LOSSLESS)
 def test_histories_are_those_of_the_arpa_file(kind: str, tmp_path: Path, arpa: LmIndex) -> None:
     """What hypotheses are recombined by, word for word."""
@@ -105,6 +122,18 @@ def test_missing_suffixes(kind: str, tmp_path: Path) -> None:
         expected, expected_lengths = arpa.score_sentence(words)
         assert scores == pytest.approx(expected, abs=1e-6)
         assert lengths == expected_lengths
+
+
+def test_a_log_probability_may_be_minus_infinity(tmp_path: Path, kenlm: Any) -> None:
+    path = binary("gaps.probing", tmp_path)
+    data = path.read_bytes()
+    for sign in (1, -1):  # a mark of KenLM's: the value is that of "b a"
+        old, new = (np.float32(sign * value).tobytes() for value in (0.6, np.inf))
+        data = data.replace(old, new)
+    path.write_bytes(data)
+    scores, _ = LmIndex.read(path).score_sentence([b"b", b"a"])
+    expected = [row[0] for row in kenlm.Model(str(path)).full_scores("b a")]
+    assert scores == pytest.approx(expected) and scores[1] == -np.inf
 
 
 def test_what_is_a_binary_file(tmp_path: Path) -> None:

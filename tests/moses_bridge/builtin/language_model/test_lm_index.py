@@ -149,6 +149,42 @@ def test_missing_suffixes_score_as_in_kenlm(
             assert lengths == [row[1] for row in expected]
 
 
+WITHOUT_FREE_TEXT = (b"free text before the header\n", b"")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [(b"<unk>", b"<UNK>")],
+        [(b"<unk>", b"<UNK>"), (b"-0.6\tb a", b"-0.6\tb <UNK>")],
+        [(b"0\t<s>\t-0.3", b"-inf\t<s>\t-0.3")],
+        [(b"-0.9\t</s>", b"-inf\t</s>")],
+        [(b"-0.5\t<s> a", b"-inf\t<s> a")],
+        [(b"-0.0625\ta b </s>", b"-0.0625\ta b </s>\t0")],
+    ],
+)
+def test_odd_files_score_as_in_kenlm(
+    tmp_path: Path, changes: list[tuple[bytes, bytes]], kenlm: Any
+) -> None:
+    path = tiny(tmp_path, WITHOUT_FREE_TEXT, *changes)
+    model, index = kenlm.Model(str(path)), LmIndex.read(path)
+    for words in itertools.product([b"a", b"b", b"<UNK>", b"<unk>"], repeat=3):
+        expected = list(model.full_scores(b" ".join(words).decode()))
+        scores, lengths = index.score_sentence(words)
+        assert scores == pytest.approx([row[0] for row in expected], abs=1e-5)
+        assert lengths == [row[1] for row in expected]
+
+
+def test_back_offs_of_the_longest_ngrams_are_refused_as_by_kenlm(
+    tmp_path: Path, kenlm: Any
+) -> None:
+    path = tiny(tmp_path, WITHOUT_FREE_TEXT, (b"<s> a b", b"<s> a b\t-0.25"))
+    with pytest.raises(OSError, match=r"Non-zero backoff -0\.25"):
+        kenlm.Model(str(path))
+    with pytest.raises(InputError, match=r"tiny\.arpa:20: found the back-off -0\.25"):
+        LmIndex.read(path)
+
+
 @pytest.mark.parametrize("name", ["lm.o3", "lm.o5", "lm.o5.prune001"])
 @pytest.mark.parametrize("language", ["fr", "en"])  # English: nearly all words unknown
 def test_scores_and_lengths_of_kenlm(

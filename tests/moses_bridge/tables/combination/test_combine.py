@@ -81,6 +81,15 @@ def test_first_found_and_back_off_keep_rows_as_they_are(tables: list[Path]) -> N
     assert report.n_first == [3, 1]
 
 
+def test_back_off_goes_from_table_to_table(tables: list[Path], tmp_path: Path) -> None:
+    """Of "a c" the second table is the first one, of "d" the third one."""
+    third = [b"a c ||| y ||| 1 1 1 1", b"a ||| w ||| 1 1 1 1", b"d ||| y ||| 1 1 1 1"]
+    write_lines(tmp_path / "third", third)
+    rows, report = combined([*tables, tmp_path / "third"], CombineConfig("back-off"))
+    assert rows == [SECOND[0], *FIRST, third[2]]
+    assert report.n_first == [3, 1, 1]
+
+
 def test_reordering_tables_are_taken_by_pair_or_by_source(tmp_path: Path) -> None:
     write_lines(tmp_path / "r1", [b"a ||| x ||| 0.2 0.2 0.6 0.2 0.2 0.6"])
     write_lines(
