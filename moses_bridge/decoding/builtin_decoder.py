@@ -12,7 +12,8 @@ import numpy as np
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import open_write
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model, load_model
@@ -78,7 +79,7 @@ class BuiltinDecoder:
     ) -> None:
         """See `Decoder`."""
         refuse_model_files(self._model.ini, source, (out, nbest))
-        lines = list(read_lines(source))
+        lines = list(read_text_lines(source))
         check_source(lines, self._model, source)
         translations = self.translations(lines, weights, None if nbest is None else nbest_size)
         with self._notice:

@@ -9,6 +9,7 @@ from typing import Self
 
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.programs import find_program, run_program
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
@@ -99,7 +100,7 @@ class MosesDecoder:
         refuse_model_files(self._ini, source, (out, nbest))
         with tempfile.TemporaryDirectory() as folder:
             text, found = Path(folder, "input"), Path(folder, "nbest")
-            lines = list(read_lines(source))
+            lines = list(read_text_lines(source))
             write_lines(text, lines)
             command = self.command(text, weights)
             if nbest is not None:

@@ -20,7 +20,7 @@ from sacremoses import MosesDetokenizer
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.text_lines import read_text_lines
 from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation, read_documents
 from tuning.metrics.bleu import References, Statistics, bleu, length_ratio, precisions
 from tuning.metrics.by_name import MetricChoice, MetricName
@@ -234,7 +234,7 @@ class DetokenisedReferences:
         return list(zip(range(self._n_sentences), self._read(path), strict=True))
 
     def _read(self, path: Path) -> list[str]:
-        return [*map(self._detokenise, read_lines(path))]
+        return [*map(self._detokenise, read_text_lines(path))]
 
     def _detokenise(self, line: bytes) -> str:
         if line not in self._detokenised:

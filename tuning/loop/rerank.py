@@ -23,7 +23,8 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import count_lines, open_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
@@ -218,7 +219,7 @@ def _with_features(
 ) -> Path:
     """Write the list of a text in Moses's format, with the added features."""
     plain = out.with_name(f"plain.{out.name}")
-    sources = list(read_lines(text.source))
+    sources = list(read_text_lines(text.source))
     blank = {number for number, line in enumerate(sources) if not line.split()}
     form = (config.list_format, len(sources))
     write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)

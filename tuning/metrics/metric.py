@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, count_lines, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import StrPath, count_lines
 
 FEW, SHORT = 50, 500  # hypotheses, bytes; TER takes 6 ms for one, and numba half a second to load
 Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
@@ -102,7 +103,7 @@ class MetricReferences:
         Raises:
             InputError: the file has another number of lines than the references.
         """
-        lines = list(read_lines(path))
+        lines = list(read_text_lines(path))
         if len(lines) != len(self):
             raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
         return self.statistics(enumerate(lines))
@@ -124,7 +125,7 @@ def read_references(
     n_lines = count_lines(model)
     if not n_lines:
         raise InputError(model, None, "no lines", "a line for each sentence")
-    texts = [list(read_lines(path)) for path in paths]
+    texts = [list(read_text_lines(path)) for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != n_lines:
             found, expected = f"{len(lines)} lines", f"{n_lines}, as {os.fspath(model)} has"
