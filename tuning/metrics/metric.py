@@ -114,6 +114,9 @@ def read_references(
 ) -> list[tuple[bytes, ...]]:
     """The references of each sentence, from one file a reference, one sentence a line.
 
+    An empty line in one of several files is no reference, as None is none in sacreBLEU; a sentence without any
+    keeps an empty one.
+
     Args:
         paths: the files.
         source: the translated text, if known.
@@ -130,7 +133,17 @@ def read_references(
         if len(lines) != n_lines:
             found, expected = f"{len(lines)} lines", f"{n_lines}, as {os.fspath(model)} has"
             raise InputError(path, None, found, expected)
-    return list(zip(*texts, strict=True))
+    return [_with_words(lines) for lines in zip(*texts, strict=True)]
+
+
+def _with_words(references: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple(line for line in references if line.strip()) or references[:1]
+
+
+def n_references(sentences: Sequence[Sequence[bytes]]) -> int:
+    """The number of references of each sentence; 0 if it varies."""
+    numbers = {*map(len, sentences)}
+    return numbers.pop() if len(numbers) == 1 else 0
 
 
 def are_few(hypotheses: Sequence[tuple[int, bytes]]) -> bool:

@@ -55,9 +55,9 @@ def text(tmp_path: Path) -> ListedText:
     folder = tmp_path / "text"
     folder.mkdir()
     (folder / "list.jsonl").write_text("".join(json.dumps(each) + "\n" for each in LIST))
-    for name in ("source", "reference"):
+    for name in ("source", "reference.fr"):
         (folder / name).write_text("".join(f"{each}\n" for each in REFERENCES))
-    return ListedText(folder / "list.jsonl", folder / "source", (folder / "reference",))
+    return ListedText(folder / "list.jsonl", folder / "source", (folder / "reference.fr",))
 
 
 @pytest.fixture
