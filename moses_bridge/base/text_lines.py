@@ -63,7 +63,12 @@ def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
 
 @cache
 def say(text: str) -> None:
-    """Print a line on standard error despite a progress bar, once a process: texts are read several times."""
+    """Print a line on standard error despite a progress bar, once a process; "" prints none.
+
+    Texts are read several times, and decoded with many weights.
+    """
+    if not text:
+        return
     from tqdm import tqdm  # most commands have nothing to say
 
     tqdm.write(text, file=sys.stderr)

@@ -30,6 +30,7 @@ from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
+from moses_bridge.formats.text_notes import say_notes
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.fingerprints import (
     ParallelText,
@@ -198,6 +199,8 @@ def rerank_lists(
             run = RerankedRun(each.seed, each.weights, score, **files)
             found.systems.setdefault(each.system, []).append(run)
         write_json(directory / "weights.json", asdict(found))
+    chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
+    say_notes(dev.source, dev.references, chosen_dev)
     return found
 
 
@@ -363,6 +366,7 @@ def rerank_run(
         decoder = stack.enter_context(open_decoder(Path(run.ini), settings.decoder, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         _optimise(Loop(decoder, lists, counted, out, settings, run, jobs))
+        say_notes(text.source, text.references, [out / "iter02.out"])
         save_run(run, out)
         write_tuned_ini(ini, run.fixed_search, out / INI_NAME)
     return run

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, count_lines
+from moses_bridge.formats.nbest import refuse_marks
 
 FEW, SHORT = 50, 500  # hypotheses, bytes; TER takes 6 ms for one, and numba half a second to load
 Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
@@ -101,11 +102,14 @@ class MetricReferences:
         """Statistics of a file of translations, *Shape:* (n_sentences, n_statistics).
 
         Raises:
-            InputError: the file has another number of lines than the references.
+            InputError: the file has another number of lines than the references, or marks of a segmentation
+                among its words.
         """
         lines = list(read_text_lines(path))
         if len(lines) != len(self):
             raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
+        for line_number, words in enumerate(lines, start=1):
+            refuse_marks(words, path, line_number)
         return self.statistics(enumerate(lines))
 
 

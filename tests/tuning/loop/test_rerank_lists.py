@@ -208,6 +208,20 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+def test_an_unknown_target_language_is_refused_before_any_work(
+    text: ListedText, tmp_path: Path
+) -> None:
+    reference = tmp_path / "reference"
+    reference.write_bytes(text.references[0].read_bytes())
+    test = ["--test-list", str(text.nbest), "--test-source", str(text.source)]
+    words = [*options(text, tmp_path / "out"), *test, "--test-reference", str(reference)]
+    code, printed = run(*words)
+    assert code == 1 and "found no language in the names of the references" in printed
+    code, printed = run(*words, "--target-language", "fra")
+    assert code == 1 and "--target-language: found 'fra'" in printed
+    assert not (tmp_path / "out").exists()
+
+
 def options(text: ListedText, out: Path) -> list[str]:
     dev = ["--list", str(text.nbest), "--source", str(text.source)]
     references = [word for path in text.references for word in ("--reference", str(path))]
