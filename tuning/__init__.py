@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tuning.compare.target_text import TokenizerName
     from tuning.experiments.run_settings import Scale
     from tuning.report.results import Compared, Tuned
 
@@ -134,35 +135,41 @@ def compare_systems(
 def evaluate(
     output: StrPath,
     references: StrPath | Sequence[StrPath],
-    target_language: str = "fr",
+    target_language: str = "",
     n_samples: int = 1000,
     seed: int = 1,
     groups: StrPath | None = None,
+    tokenize: TokenizerName | None = None,
 ) -> pd.DataFrame:
     """All scores of one file of translations, as `tuning evaluate` prints them.
 
     Args:
         output: tokenised translations, one a line.
         references: the reference, tokenised in the same way; or several.
-        target_language: code of the target language, for the detokenizer.
+        target_language: code of the target language, as "fr" or "pt_BR"; "" for that of the references' suffix.
         n_samples: texts of the bootstrap.
         seed: of the bootstrap.
         groups: names of the documents of the sentences, one a line; the bootstrap then draws documents.
+        tokenize: tokenizer of sacreBLEU for BLEU of detokenised text; None for that of the language.
 
     Returns:
         One row; its columns are those of `tuning.compare.output_scores.OutputScores`, the precisions as
         `precision1` to `precision4`.
 
     Raises:
-        UserError: output and references have other numbers of lines, or cannot be read.
+        UserError: output and references have other numbers of lines, or cannot be read, or the language is not
+            known.
     """
     from pathlib import Path
 
     from tuning.compare.output_scores import score_output
+    from tuning.compare.target_text import target_text
     from tuning.report.results import scores_in_a_row
 
     documents = None if groups is None else Path(groups)
-    rest = (_paths(references), target_language, n_samples, seed, documents)
+    paths = _paths(references)
+    target = target_text(paths, target_language, tokenize)
+    rest = (paths, target, n_samples, seed, documents)
     return scores_in_a_row(score_output(Path(output), *rest))
 
 

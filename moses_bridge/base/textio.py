@@ -319,28 +319,6 @@ def _gzip_advice(path: StrPath) -> str:
     return "Make it again"
 
 
-def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of several files together, one of each file.
-
-    Raises:
-        InputError: one file has fewer lines than another.
-    """
-    iterators = [read_lines(path) for path in paths]
-    line_number = 0
-    while True:
-        line_number += 1
-        lines = [next(iterator, None) for iterator in iterators]
-        if all(line is None for line in lines):
-            return
-        for path, line in zip(paths, lines, strict=True):
-            if line is None:
-                longer = next(p for p, other in zip(paths, lines, strict=True) if other is not None)
-                expected = f"a line, as {os.fspath(longer)} has one"
-                hint = "Both files must have one line for each sentence"
-                raise InputError(path, line_number, "the end of the file", expected, hint)
-        yield cast(tuple[bytes, ...], tuple(lines))
-
-
 def write_lines(path: StrPath, lines: Iterator[bytes] | list[bytes]) -> None:
     """Write lines, each followed by "\\n"; see `open_write`."""
     with open_write(path) as stream:

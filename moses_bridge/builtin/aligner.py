@@ -17,7 +17,8 @@ import thot.alignment
 from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.progress import is_quiet, quiet, track
-from moses_bridge.base.textio import read_lines, read_parallel, write_lines
+from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.formats.words import split_words
 
@@ -79,7 +80,7 @@ class _Parts:
 
     def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
         """Yield the lines of all parts, given their sizes in sentence pairs."""
-        texts = read_lines(self.source), read_lines(self.target)
+        texts = read_text_lines(self.source), read_text_lines(self.target)
         for number, size in enumerate(sizes, start=1):
             source, target = self.folder / "source", self.folder / "target"
             for text, copy in zip(texts, (source, target), strict=True):

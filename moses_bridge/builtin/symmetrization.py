@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from moses_bridge.base.textio import StrPath, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import format_links, parse_links
 
 Link = tuple[int, int]

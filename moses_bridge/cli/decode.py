@@ -75,9 +75,11 @@ def decode(options: DecodeOptions) -> None:
       moses-bridge decode --ini filtered/moses.ini --source corpus/test.en --out test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
+    from moses_bridge.base.textio import is_stream
     from moses_bridge.decoding.decoder import open_decoder
     from moses_bridge.decoding.interface import refuse_model_files
     from moses_bridge.formats.moses_ini import read_ini
+    from moses_bridge.formats.text_notes import say_notes
     from moses_bridge.formats.weights import weights_over_ini
 
     config, ini, jobs = options.settings(), options.ini, options.jobs
@@ -94,6 +96,8 @@ def decode(options: DecodeOptions) -> None:
     refuse_model_files(read_ini(ini), source, (out, nbest))
     with open_decoder(ini, config, jobs) as search:
         search.decode(source, out, overwrite, nbest, options.nbest_size)
+    if not is_stream(source):  # that has been read
+        say_notes(source, [])
 
 
 @command

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import track_lines
-from moses_bridge.base.textio import read_parallel
+from moses_bridge.base.text_lines import read_parallel
 from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
 from moses_bridge.builtin.language_model.lm_index import LN10, LmIndex
 from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line

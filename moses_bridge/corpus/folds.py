@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines
 from moses_bridge.corpus.corpus_config import random_key
 from moses_bridge.formats.nbest import BAR, parse_entry
 

@@ -12,7 +12,8 @@ from typing import Any
 import polib
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.textio import COMPRESSIONS, read_bytes, read_lines, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import COMPRESSIONS, read_bytes, read_lines
 from moses_bridge.corpus.text_pair import TextPair, tidy
 from moses_bridge.corpus.tmx import tmx_pairs
 from moses_bridge.corpus.tokenization import sentence_pairs

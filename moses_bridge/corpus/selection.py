@@ -15,7 +15,8 @@ from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track, track_lines
-from moses_bridge.base.textio import is_stream, open_write, read_parallel, write_lines
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import is_stream, open_write, write_lines
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.corpus.domain_models import (
     estimate_domain_models,

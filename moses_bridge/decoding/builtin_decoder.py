@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +15,8 @@ import numpy as np
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.base.text_lines import read_text_lines, say
+from moses_bridge.base.textio import open_write
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model, load_model
@@ -23,16 +27,19 @@ from moses_bridge.builtin.decoder.translator import (
     Translator,
     check_source,
     effective_distortion_limit,
+    source_text,
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,
     DecoderConfig,
+    UnknownWords,
     Weights,
     check_nbest_size,
     refuse_model_files,
 )
+from moses_bridge.formats.words import as_text
 
 # The compiled parts, with the time to compile them.
 READING = "the reading of a model (10 s to a minute)"
@@ -78,11 +85,29 @@ class BuiltinDecoder:
     ) -> None:
         """See `Decoder`."""
         refuse_model_files(self._model.ini, source, (out, nbest))
-        lines = list(read_lines(source))
+        lines = list(read_text_lines(source))
         check_source(lines, self._model, source)
         translations = self.translations(lines, weights, None if nbest is None else nbest_size)
         with self._notice:
             write_translations(translations, len(lines), out, nbest)
+        say(self.unknown_words(lines, source).note())
+
+    def unknown_words(self, lines: Sequence[bytes], source: Path) -> UnknownWords:
+        """The unknown words of a text; those with a translation given in the text are left out."""
+        texts = [source_text(line, self._model) for line in lines]
+        words = Counter(word for text in texts for word in text.words)
+        given = (text.words[each.start : each.end] for text in texts for each in text.given)
+        counts = words - Counter(chain.from_iterable(given))
+        unknown = Counter({word: n for word, n in counts.items() if word not in self._known})
+        lower = {word: as_text(word).lower().encode() for word in unknown}
+        n_lower = sum(n for word, n in unknown.items() if lower[word] in self._known)
+        return UnknownWords(source, self._model.ini.path, words.total(), unknown, n_lower)
+
+    @cached_property
+    def _known(self) -> frozenset[bytes]:
+        """The source words with a translation of their own."""
+        alone = set(self._model.table.words_alone().tolist())
+        return frozenset(word for word, i in self._model.source_ids.items() if i in alone)
 
     def translations(
         self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None

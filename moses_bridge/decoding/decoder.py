@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.programs import find_program, run_program
+from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,
     Decoder,
     DecoderConfig,
+    UnknownWords,
     Weights,
     check_nbest_size,
     refuse_model_files,
@@ -28,6 +31,7 @@ from moses_bridge.formats.moses_ini import (
     sparse_beginnings,
 )
 from moses_bridge.formats.moses_ini_edits import format_weight, with_absolute_paths, write_ini
+from moses_bridge.formats.words import split_words
 
 
 def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
@@ -98,10 +102,10 @@ class MosesDecoder:
         """See `Decoder`."""
         refuse_model_files(self._ini, source, (out, nbest))
         with tempfile.TemporaryDirectory() as folder:
-            text, found = Path(folder, "input"), Path(folder, "nbest")
-            lines = list(read_lines(source))
+            text, found, unknown = (Path(folder, name) for name in ("input", "nbest", "unknown"))
+            lines = list(read_text_lines(source))
             write_lines(text, lines)
-            command = self.command(text, weights)
+            command = [*self.command(text, weights), "-output-unknowns", str(unknown)]
             if nbest is not None:
                 command += self.nbest_arguments(found, nbest_size)
             translations = run_program(command).split(b"\n")[:-1]
@@ -111,6 +115,10 @@ class MosesDecoder:
             write_lines(out, [translation.rstrip(b" ") for translation in translations])
             if nbest is not None:
                 write_lines(nbest, read_lines(found))
+            if unknown.exists():  # a script in the place of Moses may write none
+                n_words = sum(len(split_words(line)) for line in lines)
+                counts = Counter(word for line in read_lines(unknown) for word in split_words(line))
+                say(UnknownWords(source, self._ini.path, n_words, counts).note())
 
     def command(self, source: Path, weights: Weights | None) -> list[str]:
         """The command for translating a file, without n-best list.

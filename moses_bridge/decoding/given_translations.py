@@ -12,7 +12,8 @@ from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track_lines
-from moses_bridge.base.textio import read_lines, read_parallel, write_lines
+from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines
@@ -114,7 +115,7 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
         model = load_model(ini, ALL_ROWS, None)
         sparse = model.sparse_weights(weights)
         translator = Translator(model, _weighted(model, weights), NO_SEARCH, sparse)
-        sources = list(read_lines(source))
+        sources = list(read_text_lines(source))
         check_source(sources, model, source)
         lines = rescored_lines(translator, sources, nbest)
         write_lines(out, track_lines(lines, "score n-best list", nbest, "hypotheses"))

@@ -11,12 +11,13 @@ from typing import Annotated, Literal, Protocol, Self
 
 from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.config import AtLeast, check_limits
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, shown
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program
 from moses_bridge.formats.moses_ini import MosesIni
 from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
 
+N_SHOWN = 5  # most frequent unknown words
 DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
 Weights = Mapping[str, Sequence[float]]
 
@@ -79,8 +80,43 @@ class DecoderConfig:
         return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
 
 
+@dataclass(frozen=True)
+class UnknownWords:
+    """The words of a text without a translation of their own, which a decoder copies.
+
+    Attributes:
+        source: the text.
+        ini: the model.
+        n_words: words of the text.
+        counts: how often each unknown word occurs.
+        n_known_in_lower_case: occurrences of unknown words that are known in lower case.
+    """
+
+    source: Path
+    ini: Path
+    n_words: int
+    counts: Counter[bytes]
+    n_known_in_lower_case: int = 0
+
+    def note(self) -> str:
+        """Their share and the most frequent ones, in one line; empty for a text without words."""
+        if not self.n_words:
+            return ""
+        n_unknown = self.counts.total()
+        text = (
+            f"{self.source}: {100 * n_unknown / self.n_words:.1f}% of the words ({n_unknown:,} of "
+            f"{self.n_words:,}) are unknown to the tables of {self.ini}"
+        )
+        if n_unknown:
+            most = self.counts.most_common(N_SHOWN)
+            text += f"; most often {', '.join(f'{shown(word)} ({n:,})' for word, n in most)}"
+        if self.n_known_in_lower_case:
+            text += f"; {self.n_known_in_lower_case:,} are known in lower case"
+        return text
+
+
 class Decoder(Protocol):
-    """Translates files with one model and any weights."""
+    """Translates files with one model and any weights, and says how many words were unknown."""
 
     def __enter__(self) -> Self: ...
 

@@ -20,6 +20,7 @@ MOSES_LISTS = (
     "Moses writes `0 ||| words ||| LM0= -3.5 TM0= -1 -2 ||| -4`, unless -labeled-n-best-list is false."
     " `tuning rerank --list-format` reads lists of Marian, fairseq and JSON lines"
 )
+SEGMENTATION_MARK = re.compile(rb"(?:^|[ \t])(\|\d+-\d+[|,])")
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 
@@ -67,7 +68,8 @@ def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
     """Yield the entries of an n-best list.
 
     Raises:
-        InputError: a line has fewer than four fields, or its id or total is not a number.
+        InputError: a line has fewer than four fields, its id or total is not a number, or its words have marks
+            of the segmentation.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         yield parse_entry(line, path, line_number)
@@ -80,14 +82,28 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
         found = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
         expected = "at least 4: id ||| words ||| features ||| total"
         raise InputError(path, line_number, found, expected, MOSES_LISTS)
+    words = fields[1].strip(b" ")
+    refuse_marks(words, path, line_number)
     return NBestEntry(
         sentence_id=_sentence_id(fields[0], path, line_number),
-        words=fields[1].strip(b" "),
+        words=words,
         features=fields[2].strip(b" "),
         total=_number(fields[3].strip(), path, line_number, MOSES_LISTS),
         rest=tuple(fields[4].removeprefix(b" ").split(SEPARATOR)) if len(fields) > 4 else (),
         line_number=line_number,
     )
+
+
+def refuse_marks(words: bytes, path: StrPath, line_number: int) -> None:
+    """Refuse translations with the marks of Moses's option -t among their words, like `la maison |0-1|`.
+
+    Raises:
+        InputError: there is one.
+    """
+    if b"|" in words and (mark := SEGMENTATION_MARK.search(words)):
+        found = f"the mark {shown(mark[1])} of a segmentation among the words"
+        hint = "Decode without -t (-report-segmentation)"
+        raise InputError(path, line_number, found, "words alone", hint)
 
 
 def format_entry(entry: NBestEntry) -> bytes:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
 # float() accepts these, as a separator and as blanks; C does not.
 NOT_IN_NUMBERS = b"_" + _BLANKS_OF_C_ALONE
-_ESCAPES = {
+ESCAPES = {
     **{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"},
     **{"&#124;": "|", "&#91;": "[", "&#93;": "]"},
 }
-_ESCAPE = re.compile("|".join(_ESCAPES))
+_ESCAPE = re.compile("|".join(ESCAPES))
 
 
 def split_words(line: bytes) -> list[bytes]:
@@ -59,7 +59,7 @@ def to_number(token: bytes) -> float:
 
 def without_escapes(text: str) -> str:
     """Replace the escapes of the Moses tokenizer, say `&apos;` by `'`; no escape contains a blank."""
-    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)
+    return _ESCAPE.sub(lambda escape: ESCAPES[escape[0]], text)
 
 
 def as_text(words: bytes) -> str:

@@ -10,6 +10,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track_lines
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.moses_ini import Feature, read_ini
 from moses_bridge.formats.moses_ini_edits import moved_to, path_like, with_path, write_ini
@@ -76,7 +77,7 @@ def filter_model(
     for name, place in filtered.items():
         new_ini = with_path(new_ini, name, path_like(ini, ini.feature(name), place, out))
     with held_directory(out):
-        phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
+        phrases = SourcePhrases(chain.from_iterable(map(read_text_lines, inputs)), max_phrase_words)
         for feature in text_tables:
             rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
             write_lines(filtered[feature.name], rows)

@@ -18,6 +18,7 @@ from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -79,7 +80,7 @@ def add_feature(
     by_words = (True,) if per_word else (False, True)
     _check_names(features)
     refuse_overwriting([out], [nbest, source])
-    sentences, named = list(read_lines(source)), list(zip(features, by_words, strict=False))
+    sentences, named = list(read_text_lines(source)), list(zip(features, by_words, strict=False))
     n_entries = 0
     with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
         blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.array_file import parts, temporary_arrays
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, named_errors, read_lines, read_parallel
+from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.textio import StrPath, named_errors
 from moses_bridge.formats.words import turned_words
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Vocabulary
@@ -101,7 +102,7 @@ def read_text(path: StrPath) -> SpilledLines:
         OSError: the disk is full.
     """
     sentences = SpilledLines()
-    for line in read_lines(path):
+    for line in read_text_lines(path):
         if line.strip():
             sentences.append(line)
     if not len(sentences):

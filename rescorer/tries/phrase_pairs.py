@@ -15,7 +15,7 @@ from torch import nn
 
 from moses_bridge.base.array_file import parts
 from moses_bridge.base.progress import print_note
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.text_lines import read_text_lines
 from rescorer.contract.choices import reverses_sides
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
@@ -135,7 +135,7 @@ def _chosen_shortlists(
     counts = of_pairs
     if data.texts is not None:
         texts = data.texts[::-1] if reverses_sides(config.reading) else data.texts
-        counts = [WordCounts.of(count_words(read_lines(text))) for text in texts]
+        counts = [WordCounts.of(count_words(read_text_lines(text))) for text in texts]
     return choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import StrPath, open_write, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import StrPath, open_write
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.architectures import load

@@ -13,7 +13,8 @@ from typing import Any
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress, track_blocks
-from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import open_write
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import OutputFormat
@@ -55,7 +56,7 @@ def generate_phrases(
         ConfigError: a table is given for a model without a source, or the output is an input.
     """
     refuse_overwriting([out], [phrases] if table is None else [phrases, table])
-    lines = [b" ".join(split_words(line)) for line in read_lines(phrases)]
+    lines = [b" ".join(split_words(line)) for line in read_text_lines(phrases)]
     if table is not None and generator.shortlists.source is None:
         raise ConfigError("a model that sees no source has no pairs to look up: leave --table out")
     known = None if table is None else table_targets(table, frozenset(lines))

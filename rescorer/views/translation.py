@@ -12,6 +12,7 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -160,7 +161,7 @@ def _translated(
     generator: TargetGenerator, text: str, config: GenerationConfig
 ) -> Iterator[tuple[list[bytes], list[Generated]]]:
     """The words and translations of each line, the best ones first; none for an empty line."""
-    for sentences in blocks_of(map(split_words, read_lines(text)), SENTENCES_AT_ONCE):
+    for sentences in blocks_of(map(split_words, read_text_lines(text)), SENTENCES_AT_ONCE):
         full = [b" ".join(words) for words in sentences if words]
         targets = generator.generate(full, config)
         for words in sentences:

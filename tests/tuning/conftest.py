@@ -160,7 +160,8 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FixedSystem:
         monkeypatch.setattr(module, "open_decoder", open_fixed)
     FixedDecoder.calls = 0
     files = FixedSystem(
-        {name: tmp_path / name for name in ("moses.ini", "source", "reference", "lm")}
+        {name: tmp_path / name for name in ("moses.ini", "source", "lm")},
+        reference=tmp_path / "reference.fr",
     )
     files["moses.ini"].write_text(INI)
     files["source"].write_bytes(b"1 2 3\n4 5\n6\n")

@@ -128,8 +128,9 @@ UserError
 compare_systems(systems: Mapping[str, StrPath | Sequence[StrPath]], source: StrPath, \
 references: StrPath | Sequence[StrPath], settings: Mapping[str, Any] | None = None, \
 training: StrPath | Sequence[StrPath] = (), groups: StrPath | None = None, jobs: int = 1) -> Compared
-evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target_language: str = 'fr', \
-n_samples: int = 1000, seed: int = 1, groups: StrPath | None = None) -> pd.DataFrame
+evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target_language: str = '', \
+n_samples: int = 1000, seed: int = 1, groups: StrPath | None = None, \
+tokenize: TokenizerName | None = None) -> pd.DataFrame
 run(experiment: StrPath | Sequence[StrPath], out: StrPath, corpus: StrPath | None = None, \
 model: StrPath | None = None, languages: tuple[str, str] = ('en', 'fr'), \
 scale: Scale = 'small', changes: Sequence[str] = (), \

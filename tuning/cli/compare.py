@@ -29,7 +29,8 @@ from moses_bridge.base.options import (
 )
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import References, TextOptions
+from tuning.cli.options import LANGUAGE_HELP, TOKENIZE_HELP, References, TextOptions
+from tuning.compare.target_text import TokenizerName
 from tuning.report.forms import OutputFormat
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def evaluate(
         "Names of the documents of the sentences, one per line: the bootstrap draws documents instead of "
         "sentences.",
     ] = None,
-    target_language: Annotated[str, "Target language, for the detokenizer."] = "fr",
+    target_language: Annotated[str, LANGUAGE_HELP] = "",
+    tokenize: Annotated[TokenizerName | None, TOKENIZE_HELP] = None,
     form: Annotated[OutputFormat, option("--format"), "Output format."] = "json",
     samples: Annotated[int, AtLeast(2), "Number of bootstrap samples."] = 1000,
     seed: Annotated[int, "Seed of the random numbers."] = 1,
@@ -63,9 +65,11 @@ def evaluate(
     Example: tuning evaluate A=a1.out,a2.out B=b.out --reference test.fr --reference test2.fr --format text
     """
     from tuning.compare.output_scores import score_output, score_systems
+    from tuning.compare.target_text import target_text
     from tuning.report.write import format_scores, format_systems
 
-    rest = (references, target_language, samples, seed, groups)
+    target = target_text(references, target_language, tokenize)
+    rest = (references, target, samples, seed, groups)
     if len(systems) == 1 and (Path(systems[0]).is_file() or "=" not in systems[0]):
         scores = score_output(Path(systems[0]), *rest)
         click.echo(format_scores(scores, form), nl=False)
@@ -81,7 +85,8 @@ class CompareOptions(JobsOptions, ConfigOptions):
     Attributes:
         systems: Systems as NAME=RUN[,RUN...] or NAME=FILE[,FILE...].
         out: Directory for the table.
-        target_language: Target language, for the detokenizer.
+        target_language: Code of the target language, as fr or pt_BR. [default: from the reference's suffix]
+        tokenize: Tokenizer of sacreBLEU for BLEU of detokenised text. [default: by language]
         training: Source side of the training text, tokenised, for printing the share of test sentences with a
             near copy in it, and a second line per row for the others; may be given several times.
         training_targets: Target side of the training text, tokenised, for adding the accuracy of words by
@@ -95,6 +100,7 @@ class CompareOptions(JobsOptions, ConfigOptions):
     systems: Annotated[tuple[str, ...], ARGUMENT]
     out: OutputDirectory
     target_language: Annotated[str | None, option(key="target_language")] = None
+    tokenize: Annotated[TokenizerName | None, option(key="tokenize")] = None
     training: Annotated[tuple[InputFile, ...], option("--train-source")] = ()
     training_targets: Annotated[tuple[InputFile, ...], option("--train-target")] = ()
     groups: InputFile | None = None

@@ -10,6 +10,10 @@ from tuning.metrics.by_name import MetricName
 from tuning.optimisers.by_name import OptimizerName
 
 REFERENCE_HELP = "Tokenised reference; may be given several times."
+LANGUAGE_HELP = (
+    "Code of the target language, as fr or pt_BR. [default: from the reference's suffix]"
+)
+TOKENIZE_HELP = "Tokenizer of sacreBLEU for BLEU of detokenised text. [default: by language]"
 References = Annotated[tuple[InputFile, ...], option("--reference"), REFERENCE_HELP]
 
 

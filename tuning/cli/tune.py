@@ -29,6 +29,7 @@ from moses_bridge.base.options import (
 )
 from moses_bridge.base.provenance import provenance
 from tuning.cli.options import SearchOptions, TextOptions
+from tuning.compare.target_text import TokenizerName
 from tuning.metrics.by_name import MbrMetricName
 from tuning.optimisers.by_name import OptimizerName
 
@@ -114,14 +115,16 @@ class TestOptions:
         test_source: Tokenised source of the test text.
         test_references: Tokenised reference of the test text, to compare the systems with; may be given
             several times.
-        target_language: Target language, for the detokenizer.
+        target_language: Code of the target language, as fr or pt_BR. [default: from the reference's suffix]
+        tokenize: Tokenizer of sacreBLEU for BLEU of detokenised text. [default: by language]
         groups: Names of the documents of the test sentences, one per line.
     """
 
     test_list: InputFile | None = None
     test_source: InputFile | None = None
     test_references: Annotated[tuple[InputFile, ...], option("--test-reference")] = ()
-    target_language: str = "fr"
+    target_language: str = ""
+    tokenize: TokenizerName | None = None
     groups: InputFile | None = None
 
     def text(self) -> ListedText | None:
@@ -197,6 +200,7 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     --test-source test.en --test-reference test.fr --model NN0=rnn --out reranked
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
+    from tuning.compare.target_text import target_text
     from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists, rerank_run
@@ -217,6 +221,8 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
     test = of_test.text()
+    if test is not None and test.references:  # refused before any work is done
+        target_text(test.references, of_test.target_language, of_test.tokenize)
     dev = ListedText(options.dev_list, text.source, text.references)
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, options.init_weights)
     if test is not None and test.references:
@@ -264,7 +270,9 @@ def _print_comparison(
 
     outputs = reranked.outputs(out)
     control = RERANKED if len(outputs) > 2 else ""  # learned weights without new features
-    settings = CompareConfig(target_language=of_test.target_language, control=control)
+    settings = CompareConfig(
+        target_language=of_test.target_language, tokenize=of_test.tokenize, control=control
+    )
     metrics = [] if metric.name == "bleu" else [metric]
     context = TextContext(groups=of_test.groups)
     comparison = compare(outputs, test.source, test.references, settings, jobs, context, metrics)

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU as SacreBleu
 from sacrebleu.metrics.chrf import CHRF as SacreChrf
-from sacrebleu.metrics.ter import TER as SacreTer
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sacremoses import MosesDetokenizer
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.formats.text_notes import say_notes
 from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation, read_documents
+from tuning.compare.target_text import TargetText
 from tuning.metrics.bleu import References, Statistics, bleu, length_ratio, precisions
 from tuning.metrics.by_name import MetricChoice, MetricName
 from tuning.metrics.chrf import CHRF, ChrfReferences
 from tuning.metrics.edit_rates import TER, TerReferences
+from tuning.metrics.metric import n_references, read_references
 
 COUNTED = frozenset({"bleu", "column"})  # BLEU has columns of its own; a column has no numbers here
 AVERAGED = ("bleu", "bootstrap_sd", "length_ratio", "detokenised_bleu", "chrf", "ter")
@@ -79,7 +79,7 @@ class SystemScores:
 def score_output(
     output: Path,
     references: Sequence[Path],
-    target: str,
+    target: TargetText,
     n_samples: int = 1000,
     seed: int = 1,
     groups: Path | None = None,
@@ -89,13 +89,14 @@ def score_output(
     Args:
         output: tokenised translations, one a line.
         references: tokenised in the same way.
-        target: language of the detokenizer.
+        target: how the text is detokenised and split.
         n_samples: texts of the bootstrap.
         seed: seed of the bootstrap.
         groups: the name of each sentence's document, one a line; the bootstrap then draws documents.
 
     Raises:
         InputError: output, references and groups have different numbers of lines.
+        ConfigError: a tokenizer of sacreBLEU cannot be loaded.
     """
     systems = {"": [output]}
     return score_systems(systems, references, target, n_samples, seed, groups)[0].outputs[0]
@@ -104,7 +105,7 @@ def score_output(
 def score_systems(
     systems: Mapping[str, Sequence[Path]],
     references: Sequence[Path],
-    target: str,
+    target: TargetText,
     n_samples: int = 1000,
     seed: int = 1,
     groups: Path | None = None,
@@ -128,6 +129,7 @@ def score_systems(
         path: _scores(of_path, scores, *rest)
         for path, of_path, scores in zip(paths, statistics, detokenised.scores(paths), strict=True)
     }
+    say_notes(None, references, paths)
     return [
         _of_system(name, files, [of_files[path] for path in files])
         for name, files in systems.items()
@@ -188,19 +190,21 @@ class DetokenisedScores:
 class DetokenisedReferences:
     """References, one tokenised text each, compared with outputs after both are detokenised.
 
-    `target` is the language of the detokenizer.
+    Raises:
+        InputError: see `read_references`.
+        ConfigError: a tokenizer of sacreBLEU cannot be loaded.
     """
 
-    def __init__(self, references: Sequence[Path], target: str) -> None:
-        self._detokenizer = MosesDetokenizer(lang=target)
-        self._tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacreBLEU leaves it so
+    def __init__(self, references: Sequence[Path], target: TargetText) -> None:
+        self._target = target
         self._detokenised: dict[bytes, str] = {}
-        sentences = list(zip(*map(self._read, references), strict=True))
-        self._n_references = len(references)
+        tokenised = read_references(references)
+        self._n_references = n_references(tokenised)
+        sentences = [[*map(self._detokenise, lines)] for lines in tokenised]
         self._n_sentences = len(sentences)
-        encoded = [[text.encode() for text in texts] for texts in sentences]
         self._bleu = References([[*map(self._tokens, texts)] for texts in sentences])
-        self._chrf, self._ter = ChrfReferences(encoded), TerReferences(encoded)
+        self._chrf = ChrfReferences([[text.encode() for text in texts] for texts in sentences])
+        self._ter = TerReferences([[*map(self._ter_tokens, texts)] for texts in sentences])
 
     def scores(self, outputs: Sequence[Path]) -> list[DetokenisedScores]:
         """Scores of each output, tokenised and with as many lines as the references."""
@@ -210,9 +214,10 @@ class DetokenisedReferences:
             for path in track(outputs, "detokenise", len(outputs), "texts")
         ]
         plain = [(number, text.encode()) for number, text in rows]
+        for_ter = [(number, self._ter_tokens(text)) for number, text in rows]
         bleu = self._bleu.statistics((number, self._tokens(text)) for number, text in rows)
         chrf = self._chrf.statistics(plain)
-        ter = self._ter.statistics(track(plain, "TER", len(plain), "sentences"))
+        ter = self._ter.statistics(track(for_ter, "TER", len(for_ter), "sentences"))
         return [
             DetokenisedScores(
                 _bleu_of(bleu[text].sum(axis=0)),
@@ -225,26 +230,38 @@ class DetokenisedReferences:
     @property
     def signatures(self) -> list[str]:
         """How BLEU, chrF and TER were counted."""
-        metrics = {"BLEU": SacreBleu(), "chrF": SacreChrf(), "TER": SacreTer()}
+        numbers = (
+            [self._n_references] if self._n_references else [1, 2]
+        )  # as of sentences of a text
+        given = [["" if i < number else None for number in numbers] for i in range(max(numbers))]
+        target = self._target
+        metrics = {"BLEU": target.bleu, "chrF": SacreChrf(), "TER": target.ter}
         for metric in metrics.values():
-            metric.corpus_score([""], [[""]] * self._n_references)
-        return [f"{name}|detokenised|{metric.get_signature()}" for name, metric in metrics.items()]
+            metric.corpus_score([""] * len(numbers), given)
+        return [
+            f"{name}|detokenised|lang:{target.language}|{metric.get_signature()}"
+            for name, metric in metrics.items()
+        ]
 
     def _lines(self, path: Path) -> list[Line]:
         return list(zip(range(self._n_sentences), self._read(path), strict=True))
 
     def _read(self, path: Path) -> list[str]:
-        return [*map(self._detokenise, read_lines(path))]
+        return [*map(self._detokenise, read_text_lines(path))]
 
     def _detokenise(self, line: bytes) -> str:
         if line not in self._detokenised:
             words = line.decode("utf-8", "replace").split(" ")
-            self._detokenised[line] = self._detokenizer.detokenize(words, unescape=True)
+            self._detokenised[line] = self._target.detokenise(words)
         return self._detokenised[line]
 
     def _tokens(self, text: str) -> bytes:
         """The words that sacreBLEU counts for BLEU."""
-        return " ".join(self._tokenizer(text.rstrip()).split()).encode()
+        return " ".join(self._target.bleu.tokenizer(text.rstrip()).split()).encode()
+
+    def _ter_tokens(self, text: str) -> bytes:
+        """The words that sacreBLEU counts for TER."""
+        return self._target.ter.tokenizer(text.rstrip()).encode()
 
 
 def _bleu_of(sums: NDArray[np.int64]) -> float:

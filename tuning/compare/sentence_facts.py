@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.near_copies import FAR, near_shares, nearest_similarities
-from moses_bridge.base.textio import count_lines, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import count_lines
 from tuning.compare.system_outputs import FEWEST_UNITS, read_documents
 
 
@@ -81,8 +82,8 @@ def read_sentence_facts(
     for path in training:
         if not count_lines(path):
             raise InputError(path, None, "no lines", "the source side of a training text")
-    trained = list(chain.from_iterable(read_lines(path) for path in training))
-    similarities = nearest_similarities(list(read_lines(source)), trained, jobs=jobs)
+    trained = list(chain.from_iterable(read_text_lines(path) for path in training))
+    similarities = nearest_similarities(list(read_text_lines(source)), trained, jobs=jobs)
     far = similarities < FAR
     units = far if documents is None else np.unique(documents[far])
     is_enough = min(int(far.sum()), len(units)) >= FEWEST_UNITS

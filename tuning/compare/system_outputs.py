@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import count_lines, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import count_lines
 from tuning.metrics.bleu import Statistics, bleu
 
 FEWEST_UNITS = 2  # sentences or documents; a variance needs them
@@ -99,7 +100,7 @@ def read_documents(path: Path, text: Path) -> NDArray[np.int64]:
     Raises:
         InputError: there are other lines than in the text, an empty one, or one document alone.
     """
-    names = list(read_lines(path))
+    names = list(read_text_lines(path))
     n_lines = count_lines(text)
     if len(names) != n_lines:
         raise InputError(path, None, f"{len(names)} lines", f"{n_lines}, as {text} has")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
+from moses_bridge.formats.text_notes import say_notes
 from tuning.compare.comparison import (
     Comparison,
     Contrast,
@@ -32,12 +33,14 @@ from tuning.compare.output_scores import (
 from tuning.compare.sentence_facts import SentenceFacts, TextContext, read_sentence_facts
 from tuning.compare.significance import compare_outputs, holm
 from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation
+from tuning.compare.target_text import TargetText, TokenizerName, target_text
 from tuning.compare.translations import output_path, refuse_new_commands, translate_all
 from tuning.compare.word_matches import contrast_ngrams, count_words, word_accuracies
 from tuning.loop.fingerprints import check_unchanged, file_hash
 from tuning.loop.run_directory import TuningRun, load_run
 from tuning.metrics.bleu import References, bleu, length_ratio, precisions
 from tuning.metrics.by_name import MetricChoice
+from tuning.metrics.metric import n_references
 
 T = TypeVar("T")
 NO_CONTEXT = TextContext()
@@ -50,7 +53,8 @@ class CompareConfig:
     Attributes:
         n_samples: number of bootstrap samples.
         seed: seed of the bootstrap.
-        target_language: code of the target language, for the detokenizer.
+        target_language: code of the target language, as "fr" or "pt_BR"; "" for that of the references' suffix.
+        tokenize: tokenizer of sacreBLEU for BLEU of detokenised text; the default depends on the language.
         control: a system known to be useless, such as a column of noise; the others are compared with it
             too. "" for none.
         run_commands: whether to run the commands of n-best features and neural language models named in
@@ -59,7 +63,8 @@ class CompareConfig:
 
     n_samples: Annotated[int, AtLeast(2)] = 1000
     seed: Annotated[int, AtLeast(0)] = 1
-    target_language: str = "fr"
+    target_language: str = ""
+    tokenize: TokenizerName | None = None
     control: str = ""
     run_commands: bool = False
 
@@ -91,9 +96,9 @@ def compare(
 
     Raises:
         InputError: a run directory or text is malformed, or groups or translations do not fit the text.
-        ConfigError: the text has one sentence, a moses.ini, table or model is not the one tuned by a run,
-            a system has a run twice or runs with weights of other features, the control is no
-            system, or a command would have to be run without permission.
+        ConfigError: the target language is not known, the text has one sentence, a moses.ini, table or
+            model is not the one tuned by a run, a system has a run twice or runs with weights of other
+            features, the control is no system, or a command would have to be run without permission.
     """
     inputs = _read(systems, source, references, config, jobs, context)
     return _assembled(inputs, _measured(inputs, jobs, metrics))
@@ -109,6 +114,7 @@ class _Inputs:
     references: Sequence[Path]
     config: CompareConfig
     counted: References
+    target: TargetText
     facts: SentenceFacts
     frequencies: Counter[bytes] | None
 
@@ -127,6 +133,7 @@ def _read(
 ) -> _Inputs:
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
+    target = target_text(references, config.target_language, config.tokenize)
     paths = dict.fromkeys(path for members in systems.values() for path in members)
     runs = {path: load_run(path) for path in paths if not path.is_file()}
     if not config.run_commands:
@@ -142,7 +149,7 @@ def _read(
     facts = read_sentence_facts(source, context.training, context.groups, jobs)
     targets = context.training_targets
     frequencies = count_words(targets) if targets else None
-    return _Inputs(systems, runs, source, references, config, counted, facts, frequencies)
+    return _Inputs(systems, runs, source, references, config, counted, target, facts, frequencies)
 
 
 @dataclass(frozen=True)
@@ -164,9 +171,10 @@ def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _M
     files = {path: path for path in paths if path not in runs}
     statistics = {path: inputs.counted.output_statistics(path) for path in files}
     outputs = files | translate_all(runs, inputs.source, jobs, config.run_commands)
-    detokenised = DetokenisedReferences(inputs.references, config.target_language)
+    detokenised = DetokenisedReferences(inputs.references, inputs.target)
     scores = detokenised.scores([outputs[path] for path in paths])
     statistics |= {path: inputs.counted.output_statistics(outputs[path]) for path in runs}
+    say_notes(inputs.source, inputs.references, [outputs[path] for path in paths])
     rows = inputs.by_system(statistics)
     of_systems = inputs.by_system(outputs)
     tuned_for = metrics_of_runs([run.metric for run in runs.values()])
@@ -207,7 +215,8 @@ def _assembled(inputs: _Inputs, measured: _Measured) -> Comparison:
     ]
     return Comparison(
         rows,
-        f"BLEU|nrefs:{len(inputs.references)}|case:as in the files|tok:none|smooth:none|"
+        f"BLEU|nrefs:{n_references(inputs.counted.sentences) or 'var'}|"
+        "case:as in the files|tok:none|smooth:none|"
         f"test:jackknife{' of documents' if facts.n_documents else ''}+runs|seed:{config.seed}",
         measured.signatures,
         len(inputs.counted),

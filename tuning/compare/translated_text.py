@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.text_lines import read_text_lines
 from tuning.metrics.bleu import References, Statistics, bleu, log_sentence_bleu
 from tuning.metrics.chrf import CHRF, ChrfReferences
 from tuning.metrics.metric import read_references
@@ -109,7 +109,7 @@ def _chrf_of(outputs: Iterable[Path], references: ChrfReferences) -> NDArray[np.
     """ChrF of each line, *Shape:* (n_systems, n_sentences); where systems agree it is counted once."""
     rows: dict[tuple[int, bytes], int] = {}
     places = [
-        [rows.setdefault(line, len(rows)) for line in enumerate(read_lines(path))]
+        [rows.setdefault(line, len(rows)) for line in enumerate(read_text_lines(path))]
         for path in outputs
     ]
     of_each: NDArray[np.float64] = CHRF.value(references.statistics(rows))[np.array(places)]
@@ -117,7 +117,7 @@ def _chrf_of(outputs: Iterable[Path], references: ChrfReferences) -> NDArray[np.
 
 
 def _words_of(path: Path) -> list[list[str]]:
-    lines = (line.decode("utf-8", "replace") for line in read_lines(path))
+    lines = (line.decode("utf-8", "replace") for line in read_text_lines(path))
     return [[word for word in line.split(" ") if word] for line in lines]
 
 

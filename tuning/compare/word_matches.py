@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.text_lines import read_text_lines
 from tuning.compare.comparison import NgramContrast, NgramMatches, WordAccuracy
 from tuning.metrics.bleu import MAX_ORDER
 
@@ -32,7 +32,7 @@ def count_words(training: Sequence[Path]) -> Counter[bytes]:
     frequencies: Counter[bytes] = Counter()
     for path in training:
         n_lines = 0
-        for line in read_lines(path):
+        for line in read_text_lines(path):
             frequencies.update(_words(line))
             n_lines += 1
         if not n_lines:
@@ -69,7 +69,7 @@ def word_accuracies(
 def _count(output: Path, reference: Path, frequencies: Mapping[bytes, int]) -> NDArray[np.int64]:
     """Right words, words of the output and of the reference by class, *Shape:* (n_classes, 3)."""
     matched, found, expected = Counter[bytes](), Counter[bytes](), Counter[bytes]()
-    for line, model in zip(read_lines(output), read_lines(reference), strict=True):
+    for line, model in zip(read_text_lines(output), read_text_lines(reference), strict=True):
         of_line, of_model = Counter(_words(line)), Counter(_words(model))
         found.update(of_line)
         expected.update(of_model)
@@ -106,7 +106,7 @@ def contrast_ngrams(
     function by their difference; of equal differences the longer n-gram is first. The outputs of the runs of
     both systems are tokenised as the reference is and have as many lines.
     """
-    expected = [_ngrams(line) for line in read_lines(reference)]
+    expected = [_ngrams(line) for line in read_text_lines(reference)]
     ours, theirs = _matches(outputs, expected), _matches(baseline_outputs, expected)
     n_ours, n_theirs = len(outputs), len(baseline_outputs)
 
@@ -135,7 +135,7 @@ def _matches(outputs: Sequence[Path], expected: Sequence[Counter[bytes]]) -> Cou
     """How often each n-gram is matched in all outputs together."""
     matches: Counter[bytes] = Counter()
     for output in outputs:
-        for line, reference in zip(read_lines(output), expected, strict=True):
+        for line, reference in zip(read_text_lines(output), expected, strict=True):
             matches.update(_ngrams(line) & reference)
     return matches
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import track
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.nbest import parse_entry, with_feature
 from tuning.metrics.bleu import BLEU
@@ -42,7 +43,7 @@ def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -
     Raises:
         InputError: a line is malformed, or names a sentence that the source does not have.
     """
-    lines, sources = list(read_lines(nbest)), list(read_lines(source))
+    lines, sources = list(read_lines(nbest)), list(read_text_lines(source))
     members: dict[int, list[int]] = {}
     texts = []
     for place, line in enumerate(lines):

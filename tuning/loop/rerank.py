@@ -23,12 +23,14 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import count_lines, open_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
+from moses_bridge.formats.text_notes import say_notes
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.fingerprints import (
     ParallelText,
@@ -197,6 +199,8 @@ def rerank_lists(
             run = RerankedRun(each.seed, each.weights, score, **files)
             found.systems.setdefault(each.system, []).append(run)
         write_json(directory / "weights.json", asdict(found))
+    chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
+    say_notes(dev.source, dev.references, chosen_dev)
     return found
 
 
@@ -218,7 +222,7 @@ def _with_features(
 ) -> Path:
     """Write the list of a text in Moses's format, with the added features."""
     plain = out.with_name(f"plain.{out.name}")
-    sources = list(read_lines(text.source))
+    sources = list(read_text_lines(text.source))
     blank = {number for number, line in enumerate(sources) if not line.split()}
     form = (config.list_format, len(sources))
     write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
@@ -362,6 +366,7 @@ def rerank_run(
         decoder = stack.enter_context(open_decoder(Path(run.ini), settings.decoder, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         _optimise(Loop(decoder, lists, counted, out, settings, run, jobs))
+        say_notes(text.source, text.references, [out / "iter02.out"])
         save_run(run, out)
         write_tuned_ini(ini, run.fixed_search, out / INI_NAME)
     return run

@@ -20,6 +20,7 @@ from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.formats.text_notes import say_notes
 from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (
     scattered,
@@ -144,6 +145,7 @@ def tune(
         decoder = stack.enter_context(workers.open_decoder(system.ini, config.decoder))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         Loop(decoder, lists, counted, out, config, run, workers.jobs).run_to_end(run.weights)
+        say_notes(text.source, text.references, [out / f"iter{run.kept:02}.out"])
         save_run(run, out)
         write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run

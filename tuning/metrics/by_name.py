@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.textio import StrPath, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import StrPath
 
 if TYPE_CHECKING:
     from tuning.metrics.metric import MetricReferences
@@ -61,7 +62,7 @@ class MetricChoice:
             from tuning.metrics.column_metric import ColumnReferences
 
             cache = Path(self.cache) if self.cache else None
-            return ColumnReferences(sentences, [*read_lines(source)], self.command, cache)
+            return ColumnReferences(sentences, [*read_text_lines(source)], self.command, cache)
         from tuning.metrics import edit_rates
 
         if self.name == "ter":

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, count_lines, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import StrPath, count_lines
+from moses_bridge.formats.nbest import refuse_marks
 
 FEW, SHORT = 50, 500  # hypotheses, bytes; TER takes 6 ms for one, and numba half a second to load
 Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
@@ -100,11 +102,14 @@ class MetricReferences:
         """Statistics of a file of translations, *Shape:* (n_sentences, n_statistics).
 
         Raises:
-            InputError: the file has another number of lines than the references.
+            InputError: the file has another number of lines than the references, or marks of a segmentation
+                among its words.
         """
-        lines = list(read_lines(path))
+        lines = list(read_text_lines(path))
         if len(lines) != len(self):
             raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
+        for line_number, words in enumerate(lines, start=1):
+            refuse_marks(words, path, line_number)
         return self.statistics(enumerate(lines))
 
 
@@ -112,6 +117,9 @@ def read_references(
     paths: Sequence[StrPath], source: StrPath | None = None
 ) -> list[tuple[bytes, ...]]:
     """The references of each sentence, from one file a reference, one sentence a line.
+
+    An empty line in one of several files is no reference, as None is none in sacreBLEU; a sentence without any
+    keeps an empty one.
 
     Args:
         paths: the files.
@@ -124,12 +132,22 @@ def read_references(
     n_lines = count_lines(model)
     if not n_lines:
         raise InputError(model, None, "no lines", "a line for each sentence")
-    texts = [list(read_lines(path)) for path in paths]
+    texts = [list(read_text_lines(path)) for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != n_lines:
             found, expected = f"{len(lines)} lines", f"{n_lines}, as {os.fspath(model)} has"
             raise InputError(path, None, found, expected)
-    return list(zip(*texts, strict=True))
+    return [_with_words(lines) for lines in zip(*texts, strict=True)]
+
+
+def _with_words(references: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple(line for line in references if line.strip()) or references[:1]
+
+
+def n_references(sentences: Sequence[Sequence[bytes]]) -> int:
+    """The number of references of each sentence; 0 if it varies."""
+    numbers = {*map(len, sentences)}
+    return numbers.pop() if len(numbers) == 1 else 0
 
 
 def are_few(hypotheses: Sequence[tuple[int, bytes]]) -> bool:

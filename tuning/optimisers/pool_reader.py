@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.formats.nbest import BAR, MAX_DIGITS, NBestEntry, parse_entry, parse_features
+from moses_bridge.formats.nbest import (
+    BAR,
+    MAX_DIGITS,
+    NBestEntry,
+    parse_entry,
+    parse_features,
+    refuse_marks,
+)
 from tuning.metrics.metric import MetricReferences
 from tuning.optimisers.nbest_pool import (
     NBestPool,
@@ -96,7 +103,9 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
             expected = f"at most {n_sentences - 1}, as there are {n_sentences} references"
             raise InputError(path, line_number, f"sentence {sentence_id}", expected)
         ids.append(sentence_id)
-        texts.append(fields[1].strip(b" "))
+        words = fields[1].strip(b" ")
+        refuse_marks(words, path, line_number)
+        texts.append(words)
         tokens.extend(layout.values(found))
     names = layout.names if layout else ()
     return _NBestList(names, ids, texts, _to_numbers(tokens, len(names), path), sparse)

@@ -34,6 +34,7 @@ from moses_bridge.builtin.decoder.source_trie import (
     SourceTrie,
     TrieTables,
     add_child,
+    children_of_root,
     phrase_lengths,
     trie_has_room,
 )
@@ -113,6 +114,11 @@ class LoadedTable:
     source_words: LexiconTables
     node_starts: NDArray[np.int64]
     node_rows: NDArray[np.int64]
+
+    def words_alone(self) -> NDArray[np.int64]:
+        """Numbers of the source words that have a row of their own."""
+        words, nodes = children_of_root(self.trie)
+        return words[self.node_starts[nodes] < self.node_starts[nodes + 1]]
 
 
 def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTable:

@@ -88,6 +88,12 @@ def _copy(old: TrieTables, new: TrieTables) -> None:
     new.sizes[0] = old.sizes[0]
 
 
+def children_of_root(tables: TrieTables) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The first words of phrases, and the node of each one alone, *Shape:* (n_words,) both."""
+    is_child = (tables.keys != FREE) & (tables.keys >> 32 == ROOT)
+    return tables.keys[is_child], tables.children[is_child]
+
+
 def longest_phrase(tables: TrieTables) -> int:
     """Number of words of the longest phrase."""
     return int(phrase_lengths(tables).max())

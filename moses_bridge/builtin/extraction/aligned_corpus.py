@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, read_lines, read_parallel
+from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.row_columns import BAR
 from moses_bridge.formats.words import split_words
@@ -107,7 +108,7 @@ def read_text(path: StrPath, directory: Path) -> Text:
     with ArrayFiles(directory) as files:
         words, starts = files.new(np.int32), files.new(np.int64)
         starts.append(np.zeros(1))
-        lines = enumerate(read_lines(path), start=1)
+        lines = enumerate(read_text_lines(path), start=1)
         for block in blocks_of(lines, SENTENCES_AT_ONCE):
             ends = array("q")
             for line_number, line in block:

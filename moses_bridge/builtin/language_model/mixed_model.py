@@ -27,7 +27,8 @@ from moses_bridge.base.mixture_weights import (
 )
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress, track_lines
-from moses_bridge.base.textio import is_stream, read_lines
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import is_stream
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.builtin.language_model.arpa_output import write_arpa
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
@@ -133,7 +134,7 @@ def _observe(components: Sequence[_Component], dev: Path) -> tuple[Observations,
     known = frozenset().union(*(component.vocabulary for component in components))
     probs: list[NDArray[np.float64]] = []
     n_unknown = 0
-    for line in track_lines(read_lines(dev), f"read {dev.name}", dev, "lines"):
+    for line in track_lines(read_text_lines(dev), f"read {dev.name}", dev, "lines"):
         words = words_of_line(line)
         of_models = []
         for component in components:

@@ -14,6 +14,7 @@ from moses_bridge.base import textio
 from moses_bridge.base.array_file import ArrayFile, ArrayFiles
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import track_lines
+from moses_bridge.base.text_lines import read_text_lines
 
 SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
 UNK, BOS, EOS = range(3)
@@ -47,7 +48,7 @@ def read_tokens(path: textio.StrPath, files: ArrayFiles) -> Tokens:
     ids = files.new(np.int32)
     waiting: list[int] = []
     for line_number, line in enumerate(
-        track_lines(textio.read_lines(path), "read words", path, "lines"), start=1
+        track_lines(read_text_lines(path), "read words", path, "lines"), start=1
     ):
         words = words_of_line(line)
         sentence = [numbers[word] for word in words]

@@ -15,7 +15,8 @@ from moses_bridge.base.compiled.lexicon import Lexicon, LexiconTables, add_word
 from moses_bridge.base.compiled.scanning import line_end, next_token
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import LineProgress
-from moses_bridge.base.textio import StrPath, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.nbest import parse_entry, parse_segmentation, without_escaped_bars
 from rescorer.contract.numbered_phrases import NumberedWords
 from rescorer.runs.expected_bleu.hypothesis_blocks import (

@@ -121,10 +121,12 @@ def _count_matches(ngrams: ReferenceNgrams, words: Any, n_words: int, matches: A
 
 @inner
 def _closest(lens: Any, n_words: int) -> int:
-    closest = lens[0]
+    closest = 0
     for length in lens:
+        if length == 0:  # no reference of this sentence
+            continue
         distance, least = abs(length - n_words), abs(closest - n_words)
-        if distance < least or (distance == least and length < closest):
+        if closest == 0 or distance < least or (distance == least and length < closest):
             closest = length
     return int(closest)
 

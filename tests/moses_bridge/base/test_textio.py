@@ -22,7 +22,6 @@ from moses_bridge.base.textio import (
     open_write,
     read_bytes,
     read_lines,
-    read_parallel,
     write_lines,
 )
 
@@ -104,21 +103,6 @@ def test_text_may_begin_as_bzip2_data_do(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
         list(read_lines(tmp_path / name))
-
-
-def test_side_by_side(tmp_path: Path) -> None:
-    write_lines(tmp_path / "a", [b"1", b"2"])
-    write_lines(tmp_path / "b.gz", [b"x", b"y"])
-    assert list(read_parallel(tmp_path / "a", tmp_path / "b.gz")) == [(b"1", b"x"), (b"2", b"y")]
-
-
-@pytest.mark.parametrize("short", ["a", "b"])
-def test_the_shorter_file_is_named(tmp_path: Path, short: str) -> None:
-    for name in ("a", "b"):
-        write_lines(tmp_path / name, [b"1"] if name == short else [b"1", b"2"])
-    with pytest.raises(InputError, match="the end of the file") as error:
-        list(read_parallel(tmp_path / "a", tmp_path / "b"))
-    assert (error.value.path, error.value.line) == (str(tmp_path / short), 2)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.base.textio import read_parallel
+from moses_bridge.base.text_lines import read_parallel
 from moses_bridge.corpus.tokenization import UNSPACED_WORD, split_sentences, tokenize
 
 

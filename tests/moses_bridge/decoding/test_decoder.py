@@ -254,8 +254,38 @@ def test_bytes_that_are_no_text_pass_through(toy: Path) -> None:
     with open_decoder(toy, BUILTIN, 1) as search:
         search.decode(source, out, None, None, 1)
     first, second, last = out.read_bytes().split(b"\n")
-    assert b"\xff\xfe" in first and b"house\r" in first
+    assert b"\xff\xfe" in first and b"\r" not in first
     assert second == b"\x0c\xc2\xa0 \xe2\x80\xa8" and last == b""
+
+
+def test_the_share_of_unknown_words_is_said_once(
+    toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word that is known in longer phrases alone is copied where they do not fit, so it is unknown too."""
+    table = toy.parent / "table"
+    longer = b"red house ||| maison rouge ||| 0.5 0.5 ||| 0-1 1-0 ||| 1 1 1\n"
+    table.write_bytes(longer + table.read_bytes())
+    with (toy.parent / "moves").open("a") as moves:
+        moves.write("red house ||| maison rouge ||| 0.2 0.2 0.6 0.2 0.2 0.6\n")
+    text = "the Blue house .\n. red red x y z House v\n\n"
+    run(toy, text)
+    run(toy, text)
+    said = [line for line in capsys.readouterr().err.splitlines() if "unknown" in line]
+    assert said == [
+        f"{toy.parent / 'in'}: 83.3% of the words (10 of 12) are unknown to the tables of {toy}; most often "
+        "'.' (2), 'red' (2), 'Blue' (1), 'x' (1), 'y' (1); 2 are known in lower case"
+    ]
+
+
+def test_known_words_and_given_translations_are_not_unknown(
+    toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy.write_text("[xml-input]\nexclusive\n" + toy.read_text())
+    run(toy, '<n translation="X">new</n> house\n')
+    said = f"in: 0.0% of the words (0 of 2) are unknown to the tables of {toy}\n"
+    assert said in capsys.readouterr().err
+    run(toy, "\n")
+    assert "unknown" not in capsys.readouterr().err
 
 
 def test_a_long_sentence_is_translated_whole(toy: Path) -> None:
@@ -456,6 +486,7 @@ FAKE_MOSES = """#!/bin/sh
 echo "$@" >> {folder}/commands
 while [ $# -gt 0 ]; do
     [ "$1" = -i ] && input=$2
+    [ "$1" = -output-unknowns ] && printf 'X \\n\\nX Y \\n' > $2
     [ "$1" = -n-best-list ] && echo '0 ||| la  ||| LM0= -1 ||| -0.5' > $2
     shift
 done
@@ -490,6 +521,15 @@ def test_moses_is_chosen_where_it_is_installed(stand_in: Path) -> None:
     ):
         assert part in command
     assert "-distortion-limit" not in command
+
+
+def test_the_unknown_words_of_moses_are_said(
+    stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(stand_in, "X house\n\nX Y a\tb\n", DecoderConfig())
+    assert (
+        f"50.0% of the words (3 of 6) are unknown to the tables of {stand_in}; most often 'X' (2), 'Y' (1)\n"
+    ) in capsys.readouterr().err
 
 
 def test_moses_has_the_sizes_of_its_ini_unless_others_are_set(stand_in: Path) -> None:

@@ -90,6 +90,11 @@ def test_totals_of_moses_are_the_weighted_sums(golden: Path) -> None:
         (b"0 ||| a ||| LM0= 1 ||| nan", "the value 'nan'"),
         (b"0 ||| a ||| LM0= 1 ||| 1_0", "the value '1_0'"),
         (b"0 ||| a ||| LM0= 1 ||| ", "the value ''"),
+        (b"0 ||| a b |0-1| c |3-2| ||| LM0= 1 ||| 1", r"the mark '\|0-1\|' of a segmentation"),
+        (
+            b"0 ||| |2-2,wa=0-0,total=-1| ||| LM0= 1 ||| 1",
+            r"the mark '\|2-2,' .* Decode without -t",
+        ),
     ],
 )
 def test_faulty_lines_are_named(tmp_path: Path, line: bytes, found: str) -> None:

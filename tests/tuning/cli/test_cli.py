@@ -42,6 +42,7 @@ SCORES_TXT_BEGIN_0 1 2 9 BLEU
 1 5 1 4 1 3 1 2 5
 SCORES_TXT_END_0
 """
+TO_REFERENCE = ["--reference", "reference"]
 COMPARED = ["--source", "output", "--reference", "reference", "--out", "table"]
 
 
@@ -56,9 +57,10 @@ def files(tmp_path: Path) -> dict[str, str]:
         "short": "a b c d\n",
         "empty": "",
     }
+    paths = {name: tmp_path / f"{name}.fr" for name in texts}
     for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    return {name: str(tmp_path / name) for name in texts}
+        paths[name].write_text(text)
+    return {name: str(path) for name, path in paths.items()}
 
 
 def call(*arguments: str) -> tuple[int, str]:
@@ -104,6 +106,44 @@ def test_evaluate_prints_the_means_of_systems(files: dict[str, str]) -> None:
     assert [row[:4] for row in rows] == [["A", "2", "100.00", "0.00"], ["B", "1", "100.00", "*"]]
 
 
+def test_language_and_tokenizer_are_in_the_signatures(files: dict[str, str]) -> None:
+    def signatures(*options: str) -> list[str]:
+        arguments = ["evaluate", files["output"], "--reference", files["reference"], *options]
+        result = CliRunner().invoke(main, arguments)
+        found: list[str] = json.loads(result.stdout)["signatures"]
+        return found
+
+    assert all("|detokenised|lang:fr|" in each for each in signatures())
+    of_bleu, *others = signatures("--target-language", "pt_BR", "--tokenize", "intl")
+    assert "|lang:pt_BR|" in of_bleu and "|tok:intl|" in of_bleu
+    assert all("|lang:pt_BR|" in each for each in others)
+
+
+def test_a_language_that_no_suffix_names_has_to_be_given(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    reference = tmp_path / "reference"
+    reference.write_text("a b c d\nx y\n")
+    arguments = ["evaluate", files["output"], "--reference", str(reference)]
+    status, output = call(*arguments)
+    assert (status, "with --target-language, such as fr, de" in output) == (1, True)
+    assert call(*arguments, "--target-language", "de")[0] == 0
+
+
+def test_faults_of_texts_are_said_where_the_number_is(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    output = tmp_path / "windows.fr"
+    output.write_bytes(b"\xef\xbb\xbfA b c d\r\nx\xc2\xa0y\r\n")
+    result = CliRunner().invoke(main, ["evaluate", str(output), "--reference", files["reference"]])
+    notes = result.stderr.splitlines()
+    assert [note.partition(f"note: {output}")[2] for note in notes if note.startswith("note")] == [
+        ": left out the byte order mark before line 1 and the carriage return at the end of 2 of 2 lines",
+        ":2: a blank that separates no words; in the text U+00A0 1 times",
+        f" has capitals in 1 of 6 words, {files['reference']} in 0 of 6: they are other words to BLEU",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,10 +153,13 @@ def test_evaluate_prints_the_means_of_systems(files: dict[str, str]) -> None:
         (["evaluate", "A=", "--reference", "reference"], "expected NAME=FILE[,FILE...]"),
         (["evaluate", "A=x", "A=y", "--reference", "reference"], "A is given twice"),
         (["evaluate", "output", "output", "--reference", "reference"], "expected NAME=FILE"),
-        (["evaluate", "empty", "--reference", "empty"], "empty: found no lines"),
+        (["evaluate", "empty", "--reference", "empty"], "empty.fr: found no lines"),
+        (["evaluate", "output", *TO_REFERENCE, "--target-language", "fra"], "the nearest: fr, "),
+        (["evaluate", "output", *TO_REFERENCE, "--tokenize", "ko-mecab"], "cannot be loaded"),
+        (["compare", "A=output", *COMPARED, "--target-language", "xx"], "found 'xx', expected"),
         (
             ["optimize", "--features", "scores", "--scores", "scores", "--init-weights", "init"],
-            "scores:1",
+            "scores.fr:1",
         ),
         (
             ["optimize", "--features", "features", "--scores", "scores", "--init-weights", "short"],

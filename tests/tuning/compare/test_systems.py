@@ -199,9 +199,9 @@ def test_a_reference_of_another_length_stops_before_anything_is_decoded(
     n_calls = system.decoder.calls
     test = tmp_path / "test"
     test.write_bytes(b"1\n2\n3\n")
-    longer = tmp_path / "longer"
+    longer = tmp_path / "longer.fr"
     longer.write_bytes(b"a\n" * 4)
-    message = "longer: found 4 lines, expected 3, as .*"
+    message = "longer.fr: found 4 lines, expected 3, as .*"
     with pytest.raises(InputError, match=message + "test has"):
         compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
     with pytest.raises(InputError, match=message + "source has"):
@@ -264,8 +264,8 @@ def test_a_table_of_the_names_that_formats_reserve(system: FixedSystem, tmp_path
     assert r"50\%\_a\textbar{}b &" in (tmp_path / "table" / "table.tex").read_text()
     markdown = (tmp_path / "table" / "table.md").read_text()
     assert r"| 50%_a\|b |" in markdown
-    assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown
-    assert "TER|detokenised|nrefs:1|case:lc" in markdown
+    assert "BLEU|detokenised|lang:fr|nrefs:1|case:mixed" in markdown
+    assert "TER|detokenised|lang:fr|nrefs:1|case:lc" in markdown
 
 
 class ShareDecoder:
@@ -307,11 +307,11 @@ class ShareDecoder:
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Source and reference of 100 sentences, and a decoder whose quality is the weight of LM0."""
     lines = [f"a{n} b{n % 7} c{n % 5} d{n % 3} e{n}".encode() for n in range(100)]
-    for name in ("test.src", "test.ref"):
+    for name in ("test.src", "test.fr"):
         write_lines(tmp_path / name, lines)
     monkeypatch.setattr(translations, "open_decoder", lambda *_: ShareDecoder(lines))
     monkeypatch.setattr(evaluation, "check_unchanged", lambda _: None)
-    return tmp_path / "test.src", tmp_path / "test.ref"
+    return tmp_path / "test.src", tmp_path / "test.fr"
 
 
 def make_run(
@@ -489,10 +489,10 @@ def test_a_text_of_two_sentences_is_enough(
     texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = texts[0].read_bytes().splitlines()[:2]
-    write_lines(tmp_path / "two", lines)
+    write_lines(tmp_path / "two.fr", lines)
     monkeypatch.setattr(translations, "open_decoder", lambda *_: ShareDecoder(lines))
     run = make_run(tmp_path / "run", 100)
-    row = compared((tmp_path / "two", tmp_path / "two"), {"A": [run]})["A"]
+    row = compared((tmp_path / "two.fr", tmp_path / "two.fr"), {"A": [run]})["A"]
     assert row.test_bleu == pytest.approx(100)
 
 
@@ -525,7 +525,7 @@ def test_the_far_sentences_are_compared_as_a_text_of_their_own(
     assert r"good (far) &  &  & " in (tmp_path / "table" / "table.tex").read_text()
     assert read_comparison(tmp_path / "table" / "table.json") == table
 
-    write_lines(tmp_path / "far", lines[40:])
+    write_lines(tmp_path / "far.fr", lines[40:])
     kept = [number for number in range(100) if number >= 40]
 
     class FarDecoder(ShareDecoder):
@@ -535,7 +535,7 @@ def test_the_far_sentences_are_compared_as_a_text_of_their_own(
             write_lines(out, [whole[number] for number in kept])
 
     monkeypatch.setattr(translations, "open_decoder", lambda *_: FarDecoder(lines))
-    alone = compare(systems, tmp_path / "far", [tmp_path / "far"], config)
+    alone = compare(systems, tmp_path / "far.fr", [tmp_path / "far.fr"], config)
     for row, expected in zip(table.rows, alone.rows, strict=True):
         assert row.far is not None
         for name in (
@@ -646,9 +646,9 @@ def test_too_few_far_sentences_have_no_lines(texts: tuple[Path, Path], tmp_path:
 
 def test_a_text_of_one_sentence_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", 50)
-    (tmp_path / "one").write_bytes(b"a b\n")
+    (tmp_path / "one.fr").write_bytes(b"a b\n")
     with pytest.raises(ConfigError, match="one sentence"):
-        compared((tmp_path / "one", tmp_path / "one"), {"A": [run]})
+        compared((tmp_path / "one.fr", tmp_path / "one.fr"), {"A": [run]})
 
 
 def test_the_command_takes_training_texts_and_groups(

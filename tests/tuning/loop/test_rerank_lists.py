@@ -55,9 +55,9 @@ def text(tmp_path: Path) -> ListedText:
     folder = tmp_path / "text"
     folder.mkdir()
     (folder / "list.jsonl").write_text("".join(json.dumps(each) + "\n" for each in LIST))
-    for name in ("source", "reference"):
+    for name in ("source", "reference.fr"):
         (folder / name).write_text("".join(f"{each}\n" for each in REFERENCES))
-    return ListedText(folder / "list.jsonl", folder / "source", (folder / "reference",))
+    return ListedText(folder / "list.jsonl", folder / "source", (folder / "reference.fr",))
 
 
 @pytest.fixture
@@ -206,6 +206,20 @@ def test_the_feature_of_a_model_is_added_by_rescorer_nbest() -> None:
 def run(*words: str) -> tuple[int, str]:
     result = CliRunner().invoke(main, ["rerank", *words])
     return result.exit_code, result.output
+
+
+def test_an_unknown_target_language_is_refused_before_any_work(
+    text: ListedText, tmp_path: Path
+) -> None:
+    reference = tmp_path / "reference"
+    reference.write_bytes(text.references[0].read_bytes())
+    test = ["--test-list", str(text.nbest), "--test-source", str(text.source)]
+    words = [*options(text, tmp_path / "out"), *test, "--test-reference", str(reference)]
+    code, printed = run(*words)
+    assert code == 1 and "found no language in the names of the references" in printed
+    code, printed = run(*words, "--target-language", "fra")
+    assert code == 1 and "--target-language: found 'fra'" in printed
+    assert not (tmp_path / "out").exists()
 
 
 def options(text: ListedText, out: Path) -> list[str]:

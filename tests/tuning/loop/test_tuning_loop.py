@@ -218,6 +218,20 @@ def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
     assert told.endswith("  1 sparse features, not tuned\n  constant or ")
 
 
+def test_faults_of_the_dev_text_are_said_at_the_end(
+    system: FixedSystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system["reference"].write_bytes(b"a B c d e\r\nf g h i j\r\n\r\n")
+    system.run(tmp_path / "run")
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    reference = system["reference"]
+    assert notes[0].startswith(
+        f"note: {reference}: left out the carriage return at the end of 3 of"
+    )
+    assert notes[1].startswith("note: 1 sentences have no reference (the first in line 3)")
+    assert notes[2].endswith(f"0 of 15 words, {reference} in 1 of 10: they are other words to BLEU")
+
+
 def test_no_output_stands_for_one_that_was_not_reranked(
     system: FixedSystem, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from tuning.metrics.bleu import (
     precisions,
 )
 from tuning.metrics.matched_ngrams import closest_length
+from tuning.metrics.metric import read_references
 
 SENTENCE = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(
     lambda words: " ".join(words).encode()
@@ -184,6 +185,24 @@ def test_output_and_reference_must_have_as_many_lines(tmp_path: Path) -> None:
     (tmp_path / "ref2").write_bytes(b"a b\n")
     with pytest.raises(InputError, match=re.escape("ref2: found 1 lines, expected 2")):
         References.read([tmp_path / "ref", tmp_path / "ref2"])
+
+
+def test_marks_of_a_segmentation_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"a|0-1| b|N &#124;0-1&#124;\nla maison |0-1| grande |2-2|\n")
+    message = (
+        r"out:2: found the mark '\|0-1\|' of a segmentation among the words, .* Decode without -t"
+    )
+    with pytest.raises(InputError, match=message):
+        References([[b"a"], [b"b"]]).output_statistics(tmp_path / "out")
+
+
+def test_an_empty_line_in_one_of_several_references_is_none(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    paths[0].write_bytes(b"a b c\n\n  \n")
+    paths[1].write_bytes(b" \nd\n\n")
+    assert read_references(paths) == [(b"a b c",), (b"d",), (b"  ",)]
+    assert read_references(paths[:1]) == [(b"a b c",), (b"",), (b"  ",)]
+    assert References.read(paths).statistics([(0, b"x"), (2, b"x")])[:, -1].tolist() == [3, 0]
 
 
 def test_a_sentence_without_reference_is_refused() -> None:

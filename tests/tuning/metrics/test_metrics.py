@@ -143,6 +143,15 @@ def test_of_two_references_the_nearer_one_counts() -> None:
     assert CerReferences(references).statistics([(0, b"a xy")]).tolist() == [[1, 3]]
 
 
+def test_the_nearer_reference_is_the_one_with_fewest_edits_for_its_length() -> None:
+    """Three edits for five words are less than one for one, and so by characters."""
+    references = [[b"a", b"a b c d e"], [b"a b c d e", b"a"]]
+    words = WordAccuracyReferences(references).statistics([(0, b"a b"), (1, b"a b")])
+    assert words.tolist() == [[3, 5], [3, 5]]
+    letters = CerReferences(references).statistics([(0, b"a b"), (1, b"a b")])
+    assert letters.tolist() == [[6, 9], [6, 9]]
+
+
 @pytest.mark.parametrize("metric", [BLEU, CHRF, TER, WORD_ACCURACY, CER, COLUMN])
 def test_the_values_along_a_line_are_those_of_the_sums(metric: MetricChoice) -> None:
     rng = np.random.default_rng(1)

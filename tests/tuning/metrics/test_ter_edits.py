@@ -53,6 +53,19 @@ def test_shifted_words_of_long_sentences(seed: int) -> None:
         ("a b " * 20, "b a c " * 20),  # more shifts than are tried
         ("d e f g h i j k l m n o a", "a d e f g h i j k l m n o"),  # longer than a shift is
         ("A  b\tc \n", " a B c"),
+        ("b", "b" + " a" * 52),  # a word at the edge of the wider beam
+        ("b b", "a " * 100 + "b"),  # beyond the beam of texts of one length
+        ("b b", "b" + " a" * 118),
+        # Of shifts that save as much the longest is made,
+        ("e e b e d", "d b e e e"),
+        ("a c c d b b c", "b c c d b c a"),
+        # then the one of the first words,
+        ("d b c c", "c d c b"),
+        ("a c d b a c", "a c c d a b"),
+        ("a e x c a c", "a b b c c e"),
+        # then the one to the first place.
+        ("d b c b", "b b d c"),
+        ("b e a c a a a", "e c a a a b a"),
     ],
 )
 def test_limits_are_those_of_sacrebleu(hypothesis: str, reference: str) -> None:

@@ -155,6 +155,10 @@ def test_constant_columns_are_those_that_vary_in_no_sentence() -> None:
         (b"0 ||| a b ||| D0= -1 LM0= -2.5 -3\n", r":2: found 3 field"),
         (b"0 ||| a b ||| WT_a= x\n", r":2: found 3 field"),
         (b"\n", r":2: found 1 field"),
+        (
+            GOOD.replace(b"a b", b"a |0-1| b |2-2|"),
+            r":2: found the mark '\|0-1\|' of a segmentation",
+        ),
     ],
 )
 def test_faults_are_told_with_their_line(

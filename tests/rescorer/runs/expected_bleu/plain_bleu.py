@@ -22,7 +22,7 @@ class SentenceReferences:
     """
 
     def __init__(self, references: Sequence[Words]) -> None:
-        self._lens = sorted(map(len, references))
+        self._lens = sorted(map(len, filter(None, references))) or [0]
         self._most = [Counter[tuple[bytes, ...]]() for _ in range(MAX_ORDER)]
         for words in references:
             for order, most in enumerate(self._most, start=1):

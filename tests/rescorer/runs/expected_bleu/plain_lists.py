@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import StrPath, read_parallel
+from moses_bridge.base.text_lines import read_parallel
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.nbest import (
     NBestEntry,
     parse_segmentation,

@@ -57,6 +57,16 @@ def test_the_reference_itself_has_1() -> None:
     assert bleu(references, [b"a"]) == pytest.approx(1)
 
 
+def test_an_empty_line_among_references_is_none() -> None:
+    """As for sacreBLEU; a sentence without any has one without words."""
+    given = ["", "a b c d e f", ""]
+    for words in ("a b", "a b c d e f g"):
+        expected = PLUS_ONE.sentence_score(words, [given[1]]).score / 100
+        found = bleu([text.encode().split() for text in given], words.encode().split())
+        assert found == pytest.approx(expected, abs=1e-6)
+    assert bleu([[], []], [b"a"]) == bleu([[]], [b"a"])
+
+
 def test_a_short_sentence_by_hand() -> None:
     """1 of 2 words and 0 of 1 pair: (1/2 . 1/2 . 1 . 1)^(1/4), and a reference of 3 words."""
     found = bleu([[b"a", b"x", b"y"]], [b"a", b"b"])
