@@ -10,12 +10,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moses_bridge.base.errors import UserError, extra_named
+from moses_bridge.base.errors import UserError, arguments_named, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moses_bridge.base.choices import ListFormat
     from rescorer.contract.choices import ColumnFormat, Device, Mean, Precision
+    from rescorer.contract.scorer import NamedScorer
     from rescorer.models.model import Model
     from rescorer.training.loop import TrainingReport
 
@@ -23,10 +25,12 @@ __all__ = [
     "Model",
     "UserError",
     "load",
+    "read_nbest",
     "read_table",
     "rescore",
     "rescore_nbest",
     "train",
+    "write_nbest",
     "write_table",
 ]
 
@@ -34,14 +38,19 @@ StrPath = str | os.PathLike[str]
 
 
 def __getattr__(name: str) -> object:
-    """Load the class `Model` on first use (PEP 562)."""
+    """Load the class `Model`, or find the version, on first use (PEP 562)."""
     if name == "Model":
         from rescorer.models.model import Model
 
         return Model
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rescorer")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@arguments_named()
 def load(
     model: StrPath,
     device: Device = "auto",
@@ -118,6 +127,42 @@ def write_table(frame: pd.DataFrame, path: StrPath) -> None:
     write_frame(frame, path)
 
 
+@extra_named("views")
+def read_nbest(path: StrPath, list_format: ListFormat = "moses") -> pd.DataFrame:
+    """Read an n-best list into a DataFrame, a row for each hypothesis.
+
+    Returns:
+        `sentence` (its number from 0), `target`, a column for each value of a feature (`LM0`, or `TM0_0`,
+        `TM0_1`, ... for several; NaN where a hypothesis has none), `total`, and `rest`, further fields.
+
+    Raises:
+        UserError: a line is malformed, or the file cannot be read.
+    """
+    from moses_bridge.base.choices import ListFormat
+    from moses_bridge.formats.nbest_frame import read_nbest_frame
+
+    _check_choice("list_format", list_format, ListFormat)
+    return read_nbest_frame(path, list_format)
+
+
+@extra_named("views")
+def write_nbest(frame: pd.DataFrame, path: StrPath) -> None:
+    """Write an n-best list in Moses's format.
+
+    Args:
+        frame: with the columns of `read_nbest`; values may be changed, features added or dropped, and `total`
+            and `rest` missing. Features get at most 12 digits, totals 6, as Moses's.
+        path: the list to write, compressed by suffix; it appears only when complete.
+
+    Raises:
+        UserError: a column is missing or unknown, or a value cannot be in a list.
+    """
+    from moses_bridge.formats.nbest_frame import write_nbest_frame
+
+    write_nbest_frame(frame, path)
+
+
+@arguments_named()
 def train(
     data: StrPath,
     out: StrPath,
@@ -130,6 +175,7 @@ def train(
     resume: bool = False,
     device: Device = "auto",
     seed: int = 1,
+    overwrite: bool = False,
 ) -> TrainingReport:
     """Train a network and write its model directory, as `rescorer train` does.
 
@@ -145,12 +191,15 @@ def train(
         resume: continue an interrupted training in out.
         device: "auto" uses a GPU if there is one.
         seed: of weights, held-out data, order and samples.
+        overwrite: replace the training in out.
 
     Returns:
         Losses and other figures of the training.
 
     Raises:
-        UserError: the data are malformed, or settings and data do not fit the architecture.
+        UserError: the data are malformed, settings and data do not fit the architecture, or there is a training
+            in out and neither resume nor overwrite.
+        KeyboardInterrupt: somebody interrupted it; out has a model of the best weights so far.
     """
     from pathlib import Path
 
@@ -167,13 +216,15 @@ def train(
     _check_choice("device", device, choices.Device)
     given = from_mapping(load_architecture(arch).settings, settings or {}, "settings")
     files = Data(data, source, links, texts, cache)
-    return run_training(arch, files, Path(out), given, resume, choose_device(device), seed)
+    where = choose_device(device)
+    return run_training(arch, files, Path(out), given, resume, where, seed, overwrite=overwrite)
 
 
+@arguments_named()
 def rescore(
     table: StrPath,
     out: StrPath,
-    models: Sequence[Model],
+    models: Model | Sequence[Model],
     columns: str = "sum",
     mean: Mean | None = None,
     column_format: ColumnFormat = "prob",
@@ -188,7 +239,7 @@ def rescore(
     Args:
         table: the phrase table.
         out: the table to write, compressed by suffix.
-        models: from `load`; each adds its columns.
+        models: one or several, from `load`; each adds its columns.
         columns: of each model, joined by commas: sum, per-word, over-targets, unknown-words.
         mean: combine all models into one scorer by this mean; None for columns of each.
         column_format: "prob" for the probabilities read by Moses, "log" for a table of logarithms.
@@ -213,7 +264,7 @@ def rescore(
     from rescorer.tables.scored_table import score_table
 
     _check_choice("column_format", column_format, choices.ColumnFormat)
-    scorers = [model.named for model in models]
+    scorers = _scorers(models)
     if mean is not None:
         _check_choice("mean", mean, choices.Mean)
         scorers = [named_ensemble(scorers, mean)]
@@ -223,6 +274,7 @@ def rescore(
     return score_table(*tables, scorers, config, old_ini, new_ini, resume, replace)
 
 
+@arguments_named()
 def rescore_nbest(
     nbest: StrPath,
     source: StrPath,
@@ -239,7 +291,7 @@ def rescore_nbest(
         nbest: the n-best list.
         source: the source text of the list.
         out: the list to write, compressed by suffix.
-        model: from `load`; several are an ensemble.
+        model: one or several, from `load`; several are an ensemble.
         feature: its name: letters and digits.
         mean: the mean of an ensemble.
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
@@ -260,10 +312,23 @@ def rescore_nbest(
     from rescorer.tables.nbest import add_feature
 
     _check_choice("mean", mean, choices.Mean)
-    models = model if isinstance(model, Sequence) else [model]
-    scorer = ensemble([each.named.scorer for each in models], mean)
+    scorer = ensemble([named.scorer for named in _scorers(model)], mean)
     lists = (os.fspath(nbest), Path(source), scorer, feature, os.fspath(out))
     return add_feature(*lists, jobs or n_processors(), per_word_feature)
+
+
+def _scorers(models: Model | Sequence[Model]) -> list[NamedScorer]:
+    """The scorers of one model or several."""
+    from rescorer.models.model import Model
+
+    several = isinstance(models, Sequence) and not isinstance(models, str)
+    scorers: list[NamedScorer] = []
+    for model in models if several else [models]:
+        if not isinstance(model, Model):
+            found = f"found {model!r:.60} as a model"
+            raise UserError(f"{found}, expected one of rescorer.load, or a list of them")
+        scorers.append(model.named)
+    return scorers
 
 
 def _check_choice(name: str, value: str, literal: Any) -> None:

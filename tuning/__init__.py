@@ -10,18 +10,29 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moses_bridge.base.errors import UserError, extra_named
+from moses_bridge.base.errors import UserError, arguments_named, extra_named
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
+    from moses_bridge.formats.python_text import Texts
     from tuning.compare.target_text import TokenizerName
     from tuning.experiments.run_settings import Scale
+    from tuning.loop.rerank import Reranked
     from tuning.report.results import Compared, Tuned
 
-__all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "run", "tune"]
+__all__ = [
+    "Compared",
+    "Tuned",
+    "UserError",
+    "compare_systems",
+    "evaluate",
+    "rerank",
+    "run",
+    "tune",
+]
 
 StrPath = str | os.PathLike[str]
 
@@ -36,6 +47,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@arguments_named()
 @extra_named("report")
 def tune(
     ini: StrPath,
@@ -48,6 +60,7 @@ def tune(
     init_weights: StrPath | None = None,
     nbest_features: Sequence[str] = (),
     jobs: int = 1,
+    overwrite: bool = False,
 ) -> Tuned:
     """Find weights with a high dev BLEU, as `tuning tune` does.
 
@@ -63,9 +76,11 @@ def tune(
         init_weights: weights.json of the run whose weights are the start.
         nbest_features: NAME=COMMAND each, features that are added to the n-best lists.
         jobs: processes of the decoder and threads of the optimiser.
+        overwrite: replace the run in out.
 
     Raises:
-        UserError: a file is malformed, settings do not fit, or out holds another run.
+        UserError: a file is malformed, settings do not fit, or out holds a run that is not to be continued or
+            replaced.
     """
     from pathlib import Path
 
@@ -82,10 +97,67 @@ def tune(
     start = None if init_weights is None else Path(init_weights)
     system = TunedSystem(Path(ini), features, start)
     text, directory = ParallelText(Path(source), _paths(references)), Path(out)
-    run = run_tuning(system, text, directory, config, seed, Workers(jobs), resume)
+    run = run_tuning(system, text, directory, config, seed, Workers(jobs), resume, overwrite)
     return Tuned(directory, run)
 
 
+@arguments_named()
+@extra_named("report")
+def rerank(
+    dev_list: StrPath,
+    source: StrPath,
+    references: StrPath | Sequence[StrPath],
+    out: StrPath,
+    test_list: StrPath | None = None,
+    test_source: StrPath | None = None,
+    models: Mapping[str, StrPath] | None = None,
+    nbest_features: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    overwrite: bool = False,
+) -> Reranked:
+    """Tune weights for reranking n-best lists of any decoder, as `tuning rerank --list` does.
+
+    Args:
+        dev_list: n-best list of the dev text.
+        source: dev source text, tokenised.
+        references: its reference, tokenised as the list is; or several.
+        out: directory to write.
+        test_list: n-best list of a test text, of which translations are chosen.
+        test_source: its source text.
+        models: directories of models whose scores are added, by the names of their features.
+        nbest_features: NAME=COMMAND each, further features to add.
+        settings: what a file for `--config` says: {"list_format": "marian", "n_runs": 1}.
+        seed: of the first run.
+        jobs: threads of the optimiser.
+        overwrite: replace the reranking in out.
+
+    Returns:
+        The weights and files of each system; `outputs(out)` are the translations for `compare_systems`.
+
+    Raises:
+        UserError: a file is malformed, settings or arguments do not fit, or there is a reranking in out.
+    """
+    from pathlib import Path
+
+    from moses_bridge.base.config import from_mapping
+    from tuning.loop.list_features import NBestFeature, feature_of_model
+    from tuning.loop.rerank import ListedText, rerank_lists
+    from tuning.loop.settings import RerankConfig
+
+    if (test_list is None) != (test_source is None):
+        raise UserError("test_list and test_source belong together")
+    config = from_mapping(RerankConfig, settings or {}, "settings")
+    features = [NBestFeature.parse(text) for text in nbest_features]
+    features += [feature_of_model(f"{name}={path}") for name, path in (models or {}).items()]
+    dev, test = ListedText(Path(dev_list), Path(source), _paths(references)), None
+    if test_list is not None and test_source is not None:
+        test = ListedText(Path(test_list), Path(test_source))
+    return rerank_lists(dev, test, Path(out), config, features, seed, jobs, None, overwrite)
+
+
+@arguments_named()
 @extra_named("report")
 def compare_systems(
     systems: Mapping[str, StrPath | Sequence[StrPath]],
@@ -131,21 +203,22 @@ def compare_systems(
     return Compared(compare(named, *texts, config, jobs, context))
 
 
+@arguments_named()
 @extra_named("report")
 def evaluate(
-    output: StrPath,
-    references: StrPath | Sequence[StrPath],
+    output: StrPath | Texts,
+    references: StrPath | Sequence[StrPath] | Texts | Sequence[Texts],
     target_language: str = "",
     n_samples: int = 1000,
     seed: int = 1,
     groups: StrPath | None = None,
     tokenize: TokenizerName | None = None,
 ) -> pd.DataFrame:
-    """All scores of one file of translations, as `tuning evaluate` prints them.
+    """All scores of one file or list of translations, as `tuning evaluate` prints them.
 
     Args:
-        output: tokenised translations, one a line.
-        references: the reference, tokenised in the same way; or several.
+        output: tokenised translations: a file with one a line, or a list or Series of texts.
+        references: the reference, tokenised in the same way, or several: files, or lists of as many texts.
         target_language: code of the target language, as "fr" or "pt_BR"; "" for that of the references' suffix.
         n_samples: texts of the bootstrap.
         seed: of the bootstrap.
@@ -160,17 +233,47 @@ def evaluate(
         UserError: output and references have other numbers of lines, or cannot be read, or the language is not
             known.
     """
+    import tempfile
     from pathlib import Path
 
     from tuning.compare.output_scores import score_output
     from tuning.compare.target_text import target_text
     from tuning.report.results import scores_in_a_row
 
-    documents = None if groups is None else Path(groups)
-    paths = _paths(references)
-    target = target_text(paths, target_language, tokenize)
-    rest = (paths, target, n_samples, seed, documents)
-    return scores_in_a_row(score_output(Path(output), *rest))
+    with tempfile.TemporaryDirectory() as folder:
+        if isinstance(output, str | os.PathLike):
+            files = [Path(output), *_paths(references)]
+        else:
+            files = _files_of_texts(output, references, Path(folder))
+        documents = None if groups is None else Path(groups)
+        target = target_text(files[1:], target_language, tokenize)
+        rest = (files[1:], target, n_samples, seed, documents)
+        return scores_in_a_row(score_output(files[0], *rest))
+
+
+def _files_of_texts(
+    output: Texts, references: StrPath | Texts | Sequence[Texts], folder: Path
+) -> list[Path]:
+    """Write translations and references to files, one text a line."""
+    from moses_bridge.base.textio import write_lines
+    from moses_bridge.formats.python_text import encoded_all
+
+    if isinstance(references, str | bytes | os.PathLike):
+        raise UserError(f"references: found {references!r:.60}, expected texts, as output has")
+    given = [*references]
+    is_one = all(isinstance(text, str | bytes) for text in given)
+    named = (
+        {"references": given} if is_one else {f"references[{n}]": g for n, g in enumerate(given)}
+    )
+    sides = {name: encoded_all(texts, name) for name, texts in {"output": output, **named}.items()}
+    for name, lines in sides.items():
+        if len(lines) != len(sides["output"]):
+            n_texts = len(sides["output"])
+            raise UserError(
+                f"{name}: found {len(lines)} texts, expected {n_texts}, as many as output"
+            )
+        write_lines(folder / name, lines)
+    return [folder / name for name in sides]
 
 
 def run(

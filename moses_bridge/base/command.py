@@ -275,7 +275,11 @@ class CommandGroup(click.Group):
         """Advice to continue the interrupted command, if it can be continued."""
         command = self.get_command(ctx, str(ctx.invoked_subcommand))
         options = [name for each in command.params for name in each.opts] if command else []
-        return "; continue with --resume" if "--resume" in options else ""
+        if "--resume" not in options:
+            return ""
+        words = shlex.split(command_line())
+        kept = [word for word in words if word not in ("--resume", "--overwrite")]
+        return f"; continue with: {shlex.join([*kept, '--resume'])}"
 
 
 @contextlib.contextmanager

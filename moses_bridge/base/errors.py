@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
 BYTES_SHOWN = 120  # of a line quoted in a message
+# What is quoted in a message, or else an option.
+OPTION = re.compile(r"(?<!\w)'[^']*'|\"[^\"]*\"|`[^`]*`|(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+FLAGS = {"overwrite", "replace", "resume", "run_commands", "trust_code", "unnormalized"}
 
 Extra = Literal["build", "cluster", "ct2", "hf", "kenlm", "report", "views"]
 
@@ -128,3 +132,20 @@ def extra_named(own: Extra) -> Iterator[None]:
         if not extras:
             raise
         raise MissingExtraError(module, extras[0]) from error
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Name arguments instead of options in errors, for functions of Python: `resume=True` for --resume."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except UserError as error:
+        error.args = (OPTION.sub(_argument, str(error)),)
+        raise
+
+
+def _argument(found: re.Match[str]) -> str:
+    name = (found[1] or "").replace("-", "_")
+    return f"{name}=True" if name in FLAGS else name or found[0]

@@ -88,7 +88,7 @@ def checked(
     """
     first: tuple[tuple[str, int], ...] | None = None
     with_hypothesis: set[int] = set()
-    for entry in _READERS[form](path):
+    for entry in READERS[form](path):
         features = parse_features(entry, path)
         shape = tuple((name, len(row)) for name, row in features.items() if "_" not in name)
         first = shape if first is None else first
@@ -283,7 +283,7 @@ def _features(features: dict[str, float], path: StrPath, line_number: int) -> by
     return " ".join(f"{name}= {float(value)!r}" for name, value in features.items()).encode()
 
 
-_READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
+READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
     "moses": read_nbest,
     "marian": read_marian_nbest,
     "fairseq": read_fairseq_nbest,

@@ -141,14 +141,14 @@ def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
         new = _Row(
             encoded(texts["source"][place], f"{where}, source"),
             encoded(texts["target"][place], f"{where}, target"),
-            [_number(texts[name][place], f"{where}, {name}") for name in names[2:]],
+            [finite_number(texts[name][place], f"{where}, {name}") for name in names[2:]],
             _optional_text(optional["alignment"][place], f"{where}, alignment"),
             _known_counts([optional[name][place] for name in COUNT_NAMES], where),
         )
         line = optional[LINE][place]
         if not new.source.strip(BLANKS):
             raise UserError(f"{where}, source: found nothing, expected at least one word")
-        yield new.made() if _is_missing(line) else new.changed(_old_columns(line, where))
+        yield new.made() if is_missing(line) else new.changed(_old_columns(line, where))
 
 
 @dataclass
@@ -241,7 +241,7 @@ def _old_columns(line: object, where: str) -> list[bytes]:
     return old
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a cell is empty: None, NaN or pandas's NA."""
     import pandas as pd
 
@@ -249,10 +249,10 @@ def _is_missing(value: object) -> bool:
 
 
 def _optional_text(value: object, where: str) -> bytes | None:
-    return None if _is_missing(value) else encoded(value, where)
+    return None if is_missing(value) else encoded(value, where)
 
 
-def _number(value: object, where: str) -> float:
+def finite_number(value: object, where: str) -> float:
     """Convert a score, refusing anything but a finite number."""
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -265,11 +265,11 @@ def _number(value: object, where: str) -> float:
 
 def _known_counts(values: Sequence[object], where: str) -> list[float]:
     """The counts of a row, which a table has without names, so none may follow a missing one."""
-    n_known = sum(not _is_missing(value) for value in values)
+    n_known = sum(not is_missing(value) for value in values)
     for name, value in zip(COUNT_NAMES, values[:n_known], strict=False):
-        if _is_missing(value):
+        if is_missing(value):
             raise UserError(f"{where}: found no {name}, expected it before the other counts")
     return [
-        _number(value, f"{where}, {name}")
+        finite_number(value, f"{where}, {name}")
         for name, value in zip(COUNT_NAMES, values[:n_known], strict=False)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,6 +172,10 @@ def score(
             command_line(),
             executor,
         )
+    if options.ini_out is not None:
+        ini = shlex.quote(str(options.ini_out))
+        texts = "--source DEV_SOURCE --reference DEV_REFERENCE"
+        lines.append(f"next: tuning tune --ini {ini} {texts} --out RUN")
     for line in lines:
         click.echo(line, err=True)
 

@@ -80,9 +80,10 @@ class TrainingOptions(ConfigOptions):
     """Options of the course and end of a training.
 
     Attributes:
-        minutes: Largest number of minutes to train.
-        epochs: Largest number of passes over the data.
+        minutes: Largest number of minutes to train, with --resume those of this call.
+        epochs: Largest number of passes over the data; 0 for no limit.
         resume: Continue an interrupted training.
+        overwrite: Replace the training in --out, whose model is removed.
         device: Where the network is computed; auto is a GPU if there is one.
         seed: Seed of the random numbers.
     """
@@ -90,6 +91,7 @@ class TrainingOptions(ConfigOptions):
     minutes: Annotated[float | None, option(key="loop.max_minutes")] = None
     epochs: Annotated[int | None, option(key="loop.n_epochs")] = None
     resume: bool = False
+    overwrite: bool = False
     device: Device = "auto"
     seed: int = 1
 
@@ -128,9 +130,9 @@ def train(given: DataOptions, options: TrainOptions) -> None:
     """Train a network on a phrase table or a text.
 
     DATA is a phrase table, whose distinct pairs are used, or, for language models such as --arch cslm, target
-    text. Without a limit of minutes or epochs, training ends when the
-    held-out loss stops falling. To train with several processes, run torchrun --nproc-per-node N -m rescorer
-    train ...
+    text. Training ends after the passes that the architecture plans or --epochs says, and earlier when the
+    held-out loss stops falling. Ctrl-C leaves the best model so far, and --resume continues. To train with
+    several processes, run torchrun --nproc-per-node N -m rescorer train ...
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
@@ -149,7 +151,16 @@ def train(given: DataOptions, options: TrainOptions) -> None:
         if device.type != "cpu":
             print_note(_on_gpu(device, settings))
         report = run_training(
-            arch, data, out, settings, options.resume, device, options.seed, peers, options.start
+            arch,
+            data,
+            out,
+            settings,
+            options.resume,
+            device,
+            options.seed,
+            peers,
+            options.start,
+            options.overwrite,
         )
     if peers.is_first:
         click.echo(f"{out}: {_in_words(report, 'nats per word')}")
@@ -197,6 +208,7 @@ def expected_bleu(options: ExpectedBleuOptions) -> None:
     Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
     """
     with loading():
+        from moses_bridge.base.progress import print_note
         from rescorer.contract.compute import choose_device
         from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
 
@@ -211,9 +223,12 @@ def expected_bleu(options: ExpectedBleuOptions) -> None:
         choose_device(options.device),
         options.seed,
         options.trust_code,
+        options.overwrite,
     )
     first = "" if before is None else f"held-out loss before {before:.4g} {UNIT}, "
     click.echo(f"{options.out}: {first}{_in_words(report, UNIT)}")
+    table = shlex.quote(str(options.out / "phrase-table.gz"))
+    print_note(f"next: rescorer score TABLE --model {shlex.quote(str(options.out))} --out {table}")
 
 
 def _on_gpu(device: torch.device, settings: Any) -> str:
@@ -244,12 +259,15 @@ def _next_command(arch: str, data: Path, out: Path) -> str:
     """A command to type after a training; words in capitals are placeholders."""
     from rescorer.contract.architectures import load
 
-    architecture = load(arch)
+    architecture, model = load(arch), shlex.quote(str(out))
     if architecture.data != "phrase pairs":
+        feature = "NN0" if ":" in arch else f"{arch.upper().replace('_', '')}0"
         if architecture.ngrams is not None:
-            return f"tuning tune --neural-lm {shlex.quote(f'NN0=rescorer serve {out}')} ..."
-        text = "--source SOURCE --feature NN0 --out NEW_NBEST"
-        return f"rescorer nbest NBEST --model {shlex.quote(str(out))} {text}"
+            served = shlex.quote(f"{feature}=rescorer serve {model}")
+            texts = "--source DEV_SOURCE --reference DEV_REFERENCE"
+            return f"tuning tune --ini MOSES_INI --neural-lm {served} {texts} --out RUN"
+        text = f"--source SOURCE --feature {feature} --out NEW_NBEST"
+        return f"rescorer nbest NBEST --model {model} {text}"
     words = ["rescorer", "score", data, "--model", out, "--out", out / "phrase-table.gz"]
     ini = data.parent / "moses.ini"
     if ini.exists():

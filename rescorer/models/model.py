@@ -13,14 +13,15 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError, UserError, extra_named
 from moses_bridge.formats.python_text import Texts, decoded, encoded_all
 from moses_bridge.formats.words import split_words
+from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, WordScorer
 from rescorer.contract.target_generation import GenerationConfig, TargetGenerator
 from rescorer.models.learned import Learned
-from rescorer.models.model_description import DESCRIPTION, FOLDS
+from rescorer.models.model_description import DESCRIPTION, FOLDS, read_description
 from rescorer.models.model_directory import generator_of_model, targets_of_lines
-from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
+from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
 from rescorer.models.scorer_choice import refuse_settings, scorer_of
 
 if TYPE_CHECKING:
@@ -66,16 +67,16 @@ class Model:
         return f"<rescorer.Model {self.named.name}>"
 
     def score(
-        self, sources: Texts, targets: Texts, links: Texts | None = None
+        self, sources: Texts, targets: Texts | None = None, links: Texts | None = None
     ) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included, as written by `rescorer score`.
 
-        A language model ignores the sources; a model with reversed sides gives log p(source |
-        target).
+        A language model takes its texts alone, `score(texts)`, or ignores the sources; a model with reversed
+        sides gives log p(source | target).
 
         Args:
             sources: source phrases or sentences.
-            targets: as many.
+            targets: as many; None if a language model scores the `sources`.
             links: word links of each pair, `0-0 1-2`, for models that need them (an NNJM).
 
         Returns:
@@ -90,7 +91,7 @@ class Model:
         return np.concatenate([np.empty(0), *parts])
 
     def score_words(
-        self, sources: Texts, targets: Texts, links: Texts | None = None
+        self, sources: Texts, targets: Texts | None = None, links: Texts | None = None
     ) -> list[NDArray[np.float64]]:
         """Natural log-probabilities of the words of each target and </s>, which add up to `score`.
 
@@ -208,8 +209,20 @@ class Model:
             hint = "`score` gives the values of pairs"
             raise InputError(self.directory, None, found, "a model of `rescorer train`", hint)
 
-    def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
+    @cached_property
+    def _is_language_model(self) -> bool:
+        name = parse_name(self.directory)
+        if name is not None:
+            return not KINDS[name.kind].has_source
+        return load(read_description(self.directory)["architecture"]).data == "text"
+
+    def _pairs(self, sources: Texts, targets: Texts | None, links: Texts | None) -> Batch:
         """The pairs, checked."""
+        if targets is None:
+            if not self._is_language_model:
+                raise UserError(f"{self.directory} scores pairs: give targets, too")
+            texts = encoded_all(sources, "texts")
+            return Batch([b""] * len(texts), texts)
         given = [encoded_all(sources, "sources"), encoded_all(targets, "targets")]
         needed = self.named.scorer.needs_links
         if needed and links is None:

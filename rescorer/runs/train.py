@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -17,9 +18,9 @@ from moses_bridge.base.progress import print_note
 from moses_bridge.base.provenance import digests_by_name, file_digest, package_version
 from moses_bridge.base.textio import StrPath, is_stream
 from rescorer.contract.architectures import load
-from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.trained_model import TRAINING_STATE, TrainedModel
 from rescorer.contract.training import Data, DataKind, Prepared, TrainingSettings
-from rescorer.models.model_description import read_description, write_model_card
+from rescorer.models.model_description import DESCRIPTION, read_description, write_model_card
 from rescorer.models.model_directory import (
     fingerprint,
     load_model,
@@ -27,15 +28,19 @@ from rescorer.models.model_directory import (
     settings_of_sizes,
     written_files,
 )
-from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.interruption import noted_signal
+from rescorer.training.loop import INTERRUPTED, Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers
 
-NEEDED: Mapping[DataKind, tuple[str, ...]] = {
-    "phrase pairs": (),
+# The files of `Data` that a kind takes; source and links are then needed.
+TAKEN: Mapping[DataKind, tuple[str, ...]] = {
+    "phrase pairs": ("texts", "cache"),
     "text": (),
     "parallel text": ("source",),
     "linked text": ("source", "links"),
 }
+# Names the code to compile.
+COMPILED = "the reading of training data and the loops of the network (up to half a minute)"
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,12 @@ def train(
     seed: int = 1,
     peers: Peers = ALONE,
     start: Path | None = None,
+    overwrite: bool = False,
 ) -> TrainingReport:
     """Train a network and write its model directory.
+
+    A signal that asks to end, such as Ctrl-C, ends the training after its current update and writes a model of
+    the best weights so far, before it acts as it would have.
 
     Args:
         architecture: its name.
@@ -134,11 +143,13 @@ def train(
         peers: the processes of a distributed training; the first one writes.
         start: model directory of a network of this architecture to train further; it keeps its shortlists,
             sizes and reading.
+        overwrite: replace the training in the directory; its model is removed before the data are read.
 
     Raises:
         InputError: the data are malformed or empty, or `start` is not a whole model.
-        ConfigError: the interrupted training had other settings; the data do not fit the architecture or
-            differ between processes; data or `start` would be overwritten; or `start` does not fit.
+        ConfigError: there is a training in `out`, and neither `resume` nor `overwrite`; the interrupted
+            training had other settings; the data do not fit the architecture or differ between processes;
+            data or `start` would be overwritten; or `start` does not fit.
         UserError: another command writes into the directory.
     """
     read = (data.path, data.source, data.links, *(data.texts or ()))
@@ -146,13 +157,14 @@ def train(
     with contextlib.ExitStack() as stack:
         stack.enter_context(peers.only_first_reports_errors())
         refuse_overwriting(written_files(out), [*given, *(written_files(start) if start else ())])
-        peers.together(lambda: _hold(out, peers, stack), first_alone=False)
         entry = load(architecture)
-        _check_kind(data, entry.data, architecture)
-        _check_options(data, entry.data, architecture)
+        _check_files(data, entry.data, architecture)
         first = None if start is None else Start.load(start, architecture)
         if first is not None:
             settings, data = first.settings(settings), first.data(data)
+        claim = claimed(out, resume, overwrite) if peers.is_first else contextlib.nullcontext()
+        peers.together(lambda: stack.enter_context(claim), first_alone=False)
+        stack.enter_context(CompilationNotice(COMPILED))
         made = _made_of(given) if peers.is_first else {}
         torch.manual_seed(seed)
         prepared = peers.together(
@@ -164,17 +176,50 @@ def train(
             first.give_weights(prepared)
             fixed["start"] = first.digest
         peers.agree((fixed, asdict(settings.loop), resume), "data or settings")
-        report = Trainer(network, prepared.task, settings.loop, out, fixed, peers).run(resume)
-        if not peers.is_first:
+        signals = stack.enter_context(noted_signal(is_alone=peers.size == 1))
+        task, loop = prepared.task, settings.loop
+        report = Trainer(network, task, loop, out, fixed, peers, signals=signals).run(resume)
+        if not (peers.is_first and report.n_updates):
             return report
         if prepared.finish and (log_z := prepared.finish()):
             report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
-        loop = asdict(settings.loop)
-        results = {"loop": loop, "report": asdict(report), "made": made}
+        results = {"loop": asdict(loop), "report": asdict(report), "made": made}
         record = {**fixed, **results, **prepared.record}
         write_model_card(out, architecture, record)
         save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
+        note_interruption(out, report)
     return report
+
+
+@contextlib.contextmanager
+def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold the directory of a training; an earlier one there is continued or, with `overwrite`, removed.
+
+    Raises:
+        ConfigError: there is a training not to be continued or replaced, or no state to continue from.
+        UserError: another command writes into the directory.
+    """
+    with held_directory(out):
+        has_state, has_model = ((out / name).exists() for name in (TRAINING_STATE, DESCRIPTION))
+        fault = "there is a training already. Continue it with --resume" if has_state else ""
+        if has_model and not has_state:
+            fault = (
+                "there is a model without the state of its training. Train into another directory"
+            )
+        if fault and not (overwrite or (resume and has_state)):
+            raise ConfigError(f"{out}: {fault}, or replace it with --overwrite")
+        for path in written_files(out) if overwrite else ():
+            path.unlink(missing_ok=True)
+        yield
+
+
+def note_interruption(out: Path, report: TrainingReport) -> None:
+    """Tell the user what an interrupted training has left."""
+    if report.ended == INTERRUPTED:
+        print_note(
+            f"{out}: interrupted after {report.n_updates:,} updates. The best weights so far are a whole "
+            "model, as `rescorer score` takes it; the training can be resumed"
+        )
 
 
 def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
@@ -184,30 +229,15 @@ def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
     return {"version": package_version(), "files": digests}
 
 
-def _hold(out: Path, peers: Peers, stack: contextlib.ExitStack) -> None:
-    """Let the writing process hold the directory until the stack closes."""
-    if peers.is_first:
-        stack.enter_context(held_directory(out))
-
-
 def _without_loop(settings: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(settings).items() if key != "loop"}
 
 
-def _check_options(data: Data, kind: DataKind, architecture: str) -> None:
-    if data.texts is not None and kind != "phrase pairs":
-        raise ConfigError(
-            f"{architecture} takes its shortlists from what it is trained on: leave --texts out"
-        )
-    if data.cache is not None and kind != "phrase pairs":
-        raise ConfigError(f"{architecture} is trained on {kind}, not on a table: leave --cache out")
-
-
-def _check_kind(data: Data, kind: DataKind, architecture: str) -> None:
-    """Refuse data of a kind from which the architecture does not learn."""
-    for name, option in (("source", "--source"), ("links", "--links")):
-        is_given, is_needed = getattr(data, name) is not None, name in NEEDED[kind]
-        if is_needed and not is_given:
-            raise ConfigError(f"{architecture} is trained on {kind}: name {option} too")
-        if is_given and not is_needed:
-            raise ConfigError(f"{architecture} is trained on {kind}: leave {option} out")
+def _check_files(data: Data, kind: DataKind, architecture: str) -> None:
+    """Refuse files from which the architecture does not learn, and ask for those that it needs."""
+    for name in ("source", "links", "texts", "cache"):
+        is_given, is_taken = getattr(data, name) is not None, name in TAKEN[kind]
+        if is_given and not is_taken:
+            raise ConfigError(f"{architecture} is trained on {kind}: leave --{name} out")
+        if is_taken and not is_given and name in ("source", "links"):
+            raise ConfigError(f"{architecture} is trained on {kind}: name --{name} too")

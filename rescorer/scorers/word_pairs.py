@@ -123,11 +123,11 @@ class WordPairsTrainingConfig(ContrastTrainingConfig):
     """Settings of the training of weights of word pairs by contrast.
 
     Attributes:
-        loop: recipe and limits; the default learning rate is 5e-2.
+        loop: recipe and limits; by default one pass with a learning rate of 5e-2.
         model: size.
     """
 
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=5e-2))
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=5e-2, n_epochs=1))
     model: WordPairsConfig = field(default_factory=WordPairsConfig)
 
 

@@ -204,7 +204,7 @@ def report(record: RunRecord, out: Place, patch: IniPatch | None) -> list[str]:
             "Binary tables need the number of scores"
             " (and the first command needs rows in the order of LC_ALL=C sort):",
             *(f"  {command}" for command in record.binary_table_commands()),
-            "Remove the files of an earlier tuning with the old table: filtered/ and features.list.",
+            "mert-moses.pl keeps files of the old table: remove filtered/ and features.list before it.",
         ]
     return lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ from rescorer.training.loop_config import RECIPES, LoopConfig
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.state import OF_TRAINING, load_training_state, save_training_state
 
+# Why a training ended in which a signal came.
+INTERRUPTED = "interrupted"
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 # What may change when a training is continued.
@@ -86,6 +88,7 @@ class Trainer(Generic[TaskBatch]):
         settings: other settings that must be the same when training continues.
         peers: the processes that train together.
         unit: of the loss, for the progress line.
+        signals: one in it ends the training after the current update; see `noted_signal`.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Trainer(Generic[TaskBatch]):
         settings: Mapping[str, Any],
         peers: Peers = ALONE,
         unit: str = "nats/word",
+        signals: Sequence[int] = (),
     ) -> None:
         self.network = network
         self.task = task
@@ -104,6 +108,7 @@ class Trainer(Generic[TaskBatch]):
         self.directory = directory
         self.peers = peers
         self.unit = unit
+        self.signals = signals
         self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
         self.recipe = RECIPES[config.recipe]
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
@@ -111,10 +116,13 @@ class Trainer(Generic[TaskBatch]):
         self.epoch = self.batch_number = self.n_worse = self.n_halvings = 0
         self.evaluated_update = -1
         self.best_weights = _copy(network)
+        self._minutes_before = 0.0
         self._clock = self._saved = self._evaluated = time.monotonic()
 
     def run(self, resume: bool) -> TrainingReport:
-        """Train until a limit is reached; with resume, from where an earlier run was saved.
+        """Train until a limit is reached or a signal comes; with resume, from where an earlier run was saved.
+
+        A resumed training goes on as if nothing had happened. `max_minutes` are those of this call.
 
         Raises:
             ConfigError: the saved state was made with other settings, nothing ends the training, or a batch
@@ -135,11 +143,10 @@ class Trainer(Generic[TaskBatch]):
         self.peers.share(self.network.state_dict().values())
         if not resumed and self.peers.is_first:
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
+        self._minutes_before = self.report.minutes
         device = next(self.network.parameters()).device
         with closing(self._new_log()) as log, repeatable_sums(device):
             self._train(log)
-        self.report.ended = self._end() or ""
-        self._save()
         self.network.load_state_dict(self.best_weights)
         return self.report
 
@@ -159,13 +166,12 @@ class Trainer(Generic[TaskBatch]):
         return TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
 
     def _train(self, log: TrainingLog | NoLog) -> None:
-        """Make the remaining updates, and evaluate the last one."""
+        """Make the remaining updates, evaluate the last one, and save the state."""
         loss = None
         self._clock = self._saved = self._evaluated = self._now()
-        planned, done = self._n_updates_planned(), self.report.n_updates
-        share = self._share_done() if self.config.max_minutes else None
+        share = self._share_done() if self.config.has_planned_end else None
         print_note(f"training ends {self.config.end_in_words(self.task.n_held_out)}")
-        with Progress("train", planned, "updates", done, share) as progress:
+        with Progress("train", None, "updates", self.report.n_updates, share) as progress:
             for batch, evaluate in self._remaining_batches():
                 loss = self._update(batch)
                 self._tick()
@@ -175,8 +181,15 @@ class Trainer(Generic[TaskBatch]):
                     log.append(self._evaluate(loss))
                 if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:
                     self._save()
+        is_interrupted = self._end() == INTERRUPTED
+        if is_interrupted:
+            print_note("interrupted: the best weights will be saved; a second signal ends at once")
+            self._save()  # before an evaluation that the resumed training does not make
         if self.evaluated_update < self.report.n_updates:
             log.append(self._evaluate(loss))
+        self.report.ended = INTERRUPTED if is_interrupted else self._end() or ""
+        if not is_interrupted:
+            self._save()
 
     def _remaining_batches(self) -> Iterator[tuple[TaskBatch, bool]]:
         while not self._end():
@@ -223,7 +236,8 @@ class Trainer(Generic[TaskBatch]):
         return rate * 0.5**self.n_halvings
 
     def _share_done(self) -> float:
-        by_time = self.report.minutes / self.config.max_minutes if self.config.max_minutes else 0.0
+        planned = self._minutes_before + self.config.max_minutes
+        by_time = self.report.minutes / planned if self.config.max_minutes else 0.0
         by_epochs = self.report.n_epochs / self.config.n_epochs if self.config.n_epochs else 0.0
         return min(1.0, max(by_time, by_epochs))
 
@@ -233,10 +247,7 @@ class Trainer(Generic[TaskBatch]):
             return f"the held-out loss did not fall in {self.n_worse} evaluations"
         if self._share_done() >= 1.0:
             return "the planned passes or minutes are over"
-        return None
-
-    def _n_updates_planned(self) -> int | None:
-        return len(self.task.batches(0)) * self.config.n_epochs or None
+        return INTERRUPTED if self.signals else None
 
     def _note(self, loss: float) -> str:
         held_out = self.report.held_out_loss
@@ -325,8 +336,9 @@ class Trainer(Generic[TaskBatch]):
         progress = record_of(_Progress, stored, self.directory / TRAINING_STATE, OF_TRAINING)
         if progress.settings != self.settings:
             raise ConfigError(
-                f"{self.directory}: the training that was interrupted had other settings or data; "
-                "remove the directory to start anew, or train into another one"
+                f"{self.directory}: the training there had other settings or data "
+                f"({', '.join(_differing(progress.settings, self.settings))}): continue it with its own, "
+                "train into another directory, or begin anew with --overwrite"
             )
         self.network.load_state_dict(weights["current"])
         self.best_weights = weights["best"]
@@ -341,6 +353,14 @@ def _without_limits(config: LoopConfig) -> dict[str, Any]:
     """The settings that may not change when training continues; minutes or passes may be raised."""
     settings = asdict(config)
     return {name: value for name, value in settings.items() if name not in LIMITS}
+
+
+def _differing(one: Any, other: Any, name: str = "") -> list[str]:
+    """The names of the values that differ, those in tables by dotted names."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return [] if one == other else [name]
+    keys = {key: f"{name}.{key}" if name else key for key in sorted(one | other)}
+    return [found for key in keys for found in _differing(one.get(key), other.get(key), keys[key])]
 
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:

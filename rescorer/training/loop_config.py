@@ -26,7 +26,9 @@ class LoopConfig:
     """How a network is trained.
 
     Without n_epochs and max_minutes a training ends when the held-out loss has stopped falling; the
-    learning rate is then halved after every third evaluation in a row without a better one.
+    learning rate is then halved after every third evaluation in a row without a better one. The built-in
+    architectures plan as many passes as in the experiments (tuning/experiments): so a training has an end
+    from the start, by which the learning rate has fallen, and the loss ends it earlier where it stops falling.
 
     Attributes:
         recipe: "adam" (with warm-up, and a learning rate that falls to zero along a cosine where an end
@@ -36,7 +38,7 @@ class LoopConfig:
         warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
         clip_norm: the gradient's norm is cut to this.
         n_epochs: maximum number of passes; 0 for no limit.
-        max_minutes: maximum minutes of training; 0 for no limit.
+        max_minutes: maximum minutes of training, not counting those before it was resumed; 0 for no limit.
         evaluations_per_epoch: how often the held-out loss is measured.
         evaluation_minutes: where max_minutes is set, it is measured at least this often.
         patience: number of evaluations in a row without a better held-out loss after which training stops.
@@ -82,11 +84,11 @@ class LoopConfig:
         """Say what ends a training, whichever comes first; without held-out items no loss ends it."""
         unit = "minute" if self.max_minutes == 1 else "minutes"
         ends = [f"after {self.max_minutes:g} {unit}"] if self.max_minutes else []
-        ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
-        advice = "" if ends else "; --minutes and --epochs limit it"
+        passes = "pass" if self.n_epochs == 1 else "passes"
+        ends += [f"after {self.n_epochs} {passes} over the data"] if self.n_epochs else []
         if n_held_out:
             ends.append(f"when the held-out loss does not fall in {self.patience} evaluations")
-        return f"{', or '.join(ends)}{advice}"
+        return ", or ".join(ends)
 
 
 @dataclass(frozen=True)

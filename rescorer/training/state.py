@@ -18,8 +18,8 @@ from rescorer.layers.tensor_files import check_weights, load_tensors, save_tenso
 
 OF_TRAINING = "the state of a training"
 OTHER_TRAINING = (
-    "It is the state of a training with other data or sizes: take another directory, or leave "
-    "--resume out to begin anew"
+    "It is the state of a training with other data or sizes: train into another directory, or begin "
+    "anew with --overwrite"
 )
 
 

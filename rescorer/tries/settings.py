@@ -67,7 +67,7 @@ class PairTrainingConfig:
             in the paper. "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
         reading: "reversed-sides" learns p(source | target): the network reads the targets of the table and
             predicts its sources. The model's record says so, and its scores of a table are those then.
-        loop: recipe and limits; the default learning rate is 6e-3.
+        loop: recipe and limits; by default 3 passes with a learning rate of 6e-3.
     """
 
     max_phrase_words: Annotated[int, AtLeast(1)] = 7
@@ -81,7 +81,7 @@ class PairTrainingConfig:
     batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Batching | Literal["auto"] = "auto"
     reading: PairReading = "as-is"
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3, n_epochs=3))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class SentenceTrainingConfig:
             of the source. The model's record says so, and its values of sentence pairs are those then.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer nbest --unnormalized` can leave the denominator Z out; 0 for none.
-        loop: recipe and limits.
+        loop: recipe and limits; by default 5 passes.
     """
 
     shortlist: Annotated[int, AtLeast(1)] = 15_000
@@ -171,7 +171,7 @@ class SentenceTrainingConfig:
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.2
     reading: Reading = "as-is"
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
-    loop: LoopConfig = field(default_factory=LoopConfig)
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=5))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:
@@ -200,7 +200,7 @@ class TextTrainingConfig:
             and perplexities are of text in its own order.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
-        loop: recipe and limits.
+        loop: recipe and limits; by default 6 passes.
     """
 
     shortlist: Annotated[int, AtLeast(1)] = 15_000
@@ -211,7 +211,7 @@ class TextTrainingConfig:
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
     reading: TextReading = "as-is"
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
-    loop: LoopConfig = field(default_factory=LoopConfig)
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=6))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:

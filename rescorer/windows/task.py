@@ -83,7 +83,7 @@ class WindowTrainingConfig:
         dropout: share of the hidden units left out in training.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
-        loop: recipe and limits.
+        loop: recipe and limits; by default 3 passes.
     """
 
     shortlist: Annotated[int, AtLeast(1)] = 15_000
@@ -92,7 +92,7 @@ class WindowTrainingConfig:
     n_sampled: Annotated[int, AtLeast(0)] = 1500
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
-    loop: LoopConfig = field(default_factory=LoopConfig)
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=3))
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -65,7 +65,7 @@ def updates_per_second(table: Path, folder: Path) -> float:
     """Of `rescorer train`, as it reports them itself."""
     rescorer(
         *("train", table, "--out", folder / "model", "--config", folder / "config.toml"),
-        *("--epochs", 1),
+        *("--epochs", 1, "--overwrite"),
     )
     report = json.loads((folder / "model" / "config.json").read_text())["training"]["report"]
     return float(report["n_updates"]) / (60 * float(report["minutes"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,6 +152,52 @@ def test_training_is_that_of_the_command(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "rnn" / weights).read_bytes() == (folder / "rnn" / weights).read_bytes()
 
 
+def test_a_training_is_replaced_only_if_asked(folder: Path, tmp_path: Path) -> None:
+    """So that a cell of a notebook can be run again."""
+    shutil.copytree(folder / "rnn", tmp_path / "rnn")
+    given = (folder / "table", tmp_path / "rnn")
+    with pytest.raises(rescorer.UserError, match=r"resume=True, or replace it with overwrite=True"):
+        rescorer.train(*given, settings=SMALL, device="cpu")
+    assert rescorer.train(*given, settings=SMALL, device="cpu", overwrite=True).n_epochs == 1
+
+
+def test_the_version() -> None:
+    assert rescorer.__version__ == importlib.metadata.version("rescorer")
+    with pytest.raises(AttributeError, match="has no attribute '__author__'"):
+        _ = rescorer.__author__
+
+
+def test_one_model_or_several(model: rescorer.Model, folder: Path, tmp_path: Path) -> None:
+    for name, models in (("one", model), ("list", [model]), ("tuple", (model,))):
+        rescorer.rescore(folder / "table", tmp_path / name, models)
+    assert lines_of(tmp_path / "one") == lines_of(tmp_path / "list") == lines_of(tmp_path / "tuple")
+    for other in ("rnn", ["rnn"], None, [model, folder]):
+        with pytest.raises(rescorer.UserError, match=r"as a model, expected one of rescorer\.load"):
+            rescorer.rescore(folder / "table", tmp_path / "out", other)  # type: ignore[arg-type]
+    with pytest.raises(rescorer.UserError, match="found 'rnn' as a model"):
+        files = (tmp_path / "list", tmp_path / "source", tmp_path / "out")
+        rescorer.rescore_nbest(*files, "rnn", "RNN0")  # type: ignore[arg-type]
+
+
+def test_an_nbest_list_as_a_frame(model: rescorer.Model, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("0 ||| x  ||| LM0= 1 ||| 1\n1 ||| été  ||| LM0= 3 ||| 3\n")
+    frame = rescorer.read_nbest(tmp_path / "list")
+    frame["RNN0"] = model.score(["a b", "café"], frame["target"])
+    rescorer.write_nbest(frame, tmp_path / "new")
+    again = rescorer.read_nbest(tmp_path / "new")
+    assert again["RNN0"].to_numpy() == pytest.approx(frame["RNN0"].to_numpy(), rel=1e-11)
+    with pytest.raises(rescorer.UserError, match="list_format: found 'xml', expected one of moses"):
+        rescorer.read_nbest(tmp_path / "list", "xml")  # type: ignore[arg-type]
+
+
+def test_errors_name_arguments(folder: Path, tmp_path: Path) -> None:
+    settings = {"source_language": "en"}
+    with pytest.raises(rescorer.UserError, match=r"^source_language is for pretrained models"):
+        rescorer.load(folder / "rnn", device="cpu", settings=settings)
+    with pytest.raises(rescorer.UserError, match=r"^ini and ini_out belong together"):
+        rescorer.rescore(folder / "table", tmp_path / "out", [], ini=tmp_path / "ini")
+
+
 def test_an_nbest_list_with_a_feature(model: rescorer.Model, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "source").write_text("a b\ncafé\n")
     (tmp_path / "list").write_text(
@@ -226,7 +274,15 @@ def test_what_a_model_does_not_have(folder: Path, tmp_path: Path) -> None:
     settings = SMALL | {"model": {"context_words": 2}, "n_held_out": 0}
     rescorer.train(tmp_path / "text", tmp_path / "cslm", "cslm", settings, device="cpu")
     language_model = rescorer.load(tmp_path / "cslm", device="cpu")
-    assert language_model.score(["", "a"], ["x", "x"]).shape == (2,)
+    values = language_model.score(["x", "y x"])
+    assert values.tolist() == language_model.score(["", "a"], ["x", "y x"]).tolist()
+    assert [each.sum() for each in language_model.score_words(["x", "y x"])] == pytest.approx(
+        values
+    )
+    with pytest.raises(rescorer.UserError, match="texts: found 'x', expected a list"):
+        language_model.score("x")
+    with pytest.raises(rescorer.UserError, match="reversed scores pairs: give targets, too"):
+        model.score(["a"])
     with pytest.raises(rescorer.UserError, match="'cslm', which makes no vector of a phrase"):
         language_model.embed(["a"])
     with pytest.raises(rescorer.UserError, match="'cslm', which cannot generate"):
@@ -238,7 +294,7 @@ def test_a_model_of_linked_words_needs_links(tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     settings = {"n_held_out": 0, "loop": {"n_epochs": 1}}
     data = {"source": tmp_path / "en", "links": tmp_path / "links"}
-    with pytest.raises(rescorer.UserError, match="nnjm is trained on linked text: name --source"):
+    with pytest.raises(rescorer.UserError, match="nnjm is trained on linked text: name source too"):
         rescorer.train(tmp_path / "fr", tmp_path / "nnjm", "nnjm", settings, device="cpu")
     rescorer.train(tmp_path / "fr", tmp_path / "nnjm", "nnjm", settings, **data, device="cpu")
     model = rescorer.load(tmp_path / "nnjm", device="cpu")
@@ -264,20 +320,25 @@ settings: PretrainedSettings | None = None) -> None
 Model.embed(phrases: Texts) -> NDArray[np.float32]
 Model.generate(sources: Texts, n: int = 1, beam: int = 10, sample: bool = False, temperature: float = 1.0, \
 length_penalty: float = 0.0, max_words: int = 100, unknown_words: bool = True, seed: int = 1) -> pd.DataFrame
-Model.score(sources: Texts, targets: Texts, links: Texts | None = None) -> NDArray[np.float64]
-Model.score_words(sources: Texts, targets: Texts, links: Texts | None = None) -> list[NDArray[np.float64]]
+Model.score(sources: Texts, targets: Texts | None = None, links: Texts | None = None) -> NDArray[np.float64]
+Model.score_words(sources: Texts, targets: Texts | None = None, links: Texts | None = None) \
+-> list[NDArray[np.float64]]
 UserError
 load(model: StrPath, device: Device = 'auto', precision: Precision = 'float32', unnormalized: bool = False, \
 trust_code: bool = False, settings: Mapping[str, Any] | None = None) -> Model
+read_nbest(path: StrPath, list_format: ListFormat = 'moses') -> pd.DataFrame
 read_table(path: StrPath) -> pd.DataFrame
-rescore(table: StrPath, out: StrPath, models: Sequence[Model], columns: str = 'sum', mean: Mean | None = None, \
-column_format: ColumnFormat = 'prob', ini: StrPath | None = None, ini_out: StrPath | None = None, \
-replace: bool = False, resume: bool = False, jobs: int | None = None) -> list[str]
+rescore(table: StrPath, out: StrPath, models: Model | Sequence[Model], columns: str = 'sum', \
+mean: Mean | None = None, column_format: ColumnFormat = 'prob', ini: StrPath | None = None, \
+ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, \
+jobs: int | None = None) -> list[str]
 rescore_nbest(nbest: StrPath, source: StrPath, out: StrPath, model: Model | Sequence[Model], feature: str, \
 mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None) -> int
 train(data: StrPath, out: StrPath, arch: str = 'encdec', settings: Mapping[str, Any] | None = None, \
 source: StrPath | None = None, links: StrPath | None = None, texts: tuple[StrPath, StrPath] | None = None, \
-cache: StrPath | None = None, resume: bool = False, device: Device = 'auto', seed: int = 1) -> TrainingReport
+cache: StrPath | None = None, resume: bool = False, device: Device = 'auto', seed: int = 1, \
+overwrite: bool = False) -> TrainingReport
+write_nbest(frame: pd.DataFrame, path: StrPath) -> None
 write_table(frame: pd.DataFrame, path: StrPath) -> None
 """
 

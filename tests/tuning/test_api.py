@@ -98,6 +98,92 @@ def test_a_file_of_translations(system: FixedSystem, tmp_path: Path) -> None:
     assert isinstance(frame, pd.DataFrame)
 
 
+def test_a_run_is_replaced_only_if_asked(system: FixedSystem, tmp_path: Path) -> None:
+    tuned(system, tmp_path / "run")
+    (tmp_path / "run" / "mine").write_text("stays")
+    with pytest.raises(tuning.UserError, match=r"with resume=True, or replace it with overwrite="):
+        tuned(system, tmp_path / "run")
+    texts = [system[name] for name in TEXTS]
+    settings = SETTINGS | {"max_iterations": 1}
+    with pytest.raises(tuning.UserError, match=r"a run with other config; .*overwrite=True"):
+        tuning.tune(system["moses.ini"], *texts, tmp_path / "run", settings)
+    found = tuning.tune(system["moses.ini"], *texts, tmp_path / "run", settings, overwrite=True)
+    assert len(found.run.iterations) == 1
+    assert not [*(tmp_path / "run").glob("iter02*")]
+    assert (tmp_path / "run" / "mine").exists()
+
+
+def test_results_are_shown_on_a_line(system: FixedSystem, tmp_path: Path) -> None:
+    found = tuned(system, tmp_path / "run")
+    assert repr(found) == f"<tuning.Tuned {tmp_path / 'run'}: dev BLEU 100.00; {found.run.end}>"
+    texts = [system[name] for name in TEXTS]
+    systems = {f"S{number}": tmp_path / "run" for number in range(2)}
+    compared = tuning.compare_systems(systems, *texts, {"n_samples": 20})
+    assert repr(compared) == "<tuning.Compared test BLEU: S0 100.00, S1 100.00>"
+
+
+def test_lists_of_any_decoder_are_reranked(tmp_path: Path) -> None:
+    """The second hypothesis is right, and has the higher LM0."""
+    texts = ["a b c d e", "f g h i j", "k l m n o"]
+    files = [tmp_path / name for name in ("list", "source", "reference")]
+    wrong = [" ".join(reversed(text.split())) for text in texts]
+    files[0].write_text(
+        "".join(
+            f"{n} ||| {bad} ||| LM0= -2 ||| 0\n{n} ||| {good} ||| LM0= -1 ||| 0\n"
+            for n, (bad, good) in enumerate(zip(wrong, texts, strict=True))
+        )
+    )
+    for path in files[1:]:
+        path.write_text("".join(f"{text}\n" for text in texts))
+    settings = {"optimizer": "mert", "n_runs": 1}
+    given = (*files, tmp_path / "out", files[0], files[1])
+    found = tuning.rerank(*given, settings=settings)
+    assert repr(found) == "<tuning.rerank bleu of dev: {'first': 0.0, 'reranked': 100.0}>"
+    outputs = found.outputs(tmp_path / "out")
+    compared = tuning.compare_systems(outputs, files[1], files[2], {"n_samples": 20})
+    assert [*compared.frame()["test_bleu"]] == pytest.approx([0, 100], abs=1e-6)
+    with pytest.raises(tuning.UserError, match="out: there is a run already; replace it with ov"):
+        tuning.rerank(*given, settings=settings)
+    again = tuning.rerank(*given[:4], settings=settings, seed=2, overwrite=True)
+    assert again.systems["reranked"][0].seed == 2
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("dev.first.2.out", "dev.nbest.gz", "dev.reranked.2.out", "weights.json")
+    ]
+    with pytest.raises(tuning.UserError, match="test_list and test_source belong together"):
+        tuning.rerank(*files, tmp_path / "new", test_list=files[0])
+    with pytest.raises(tuning.UserError, match="list_format: found 'xml', expected one of moses"):
+        tuning.rerank(*files, tmp_path / "new", settings={"list_format": "xml"})
+
+
+def test_texts_are_evaluated_as_their_files(system: FixedSystem, tmp_path: Path) -> None:
+    output = ["a b c d e", "f g h i x", "k l m n o"]
+    (tmp_path / "output").write_text("".join(f"{text}\n" for text in output))
+    reference = system["reference"].read_text().splitlines()
+    rest = {"n_samples": 20, "target_language": "fr"}
+    of_files = tuning.evaluate(tmp_path / "output", system["reference"], **rest)
+    for given in (reference, [reference], [tuple(reference)]):
+        pd.testing.assert_frame_equal(tuning.evaluate(output, given, **rest), of_files)
+    series = pd.Series(output), pd.Series(reference)
+    pd.testing.assert_frame_equal(tuning.evaluate(*series, **rest), of_files)
+    two = tuning.evaluate(iter(output), [reference, output], **rest)
+    assert two["bleu"].item() == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("output", "references", "message"),
+    [
+        (["a", "b"], ["a"], "references: found 1 texts, expected 2, as many as output"),
+        (["a"], [["a"], ["a", "b"]], r"references\[1\]: found 2 texts, expected 1"),
+        (["a"], "reference", "references: found 'reference', expected texts, as output has"),
+        (["a", None], ["a", "b"], r"output\[1\]: found NoneType None, expected str or bytes"),
+        (["a\nb"], ["a"], r"output\[0\]: found the end of a line"),
+    ],
+)
+def test_what_are_no_texts_to_evaluate(output: object, references: object, message: str) -> None:
+    with pytest.raises(tuning.UserError, match=message):
+        tuning.evaluate(output, references)  # type: ignore[arg-type]
+
+
 def test_settings_that_do_not_fit(system: FixedSystem, tmp_path: Path) -> None:
     texts = [system[name] for name in TEXTS]
     with pytest.raises(tuning.UserError, match="settings: unknown key 'nbest'; did you mean"):
@@ -128,16 +214,21 @@ UserError
 compare_systems(systems: Mapping[str, StrPath | Sequence[StrPath]], source: StrPath, \
 references: StrPath | Sequence[StrPath], settings: Mapping[str, Any] | None = None, \
 training: StrPath | Sequence[StrPath] = (), groups: StrPath | None = None, jobs: int = 1) -> Compared
-evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target_language: str = '', \
-n_samples: int = 1000, seed: int = 1, groups: StrPath | None = None, \
+evaluate(output: StrPath | Texts, references: StrPath | Sequence[StrPath] | Texts | Sequence[Texts], \
+target_language: str = '', n_samples: int = 1000, seed: int = 1, groups: StrPath | None = None, \
 tokenize: TokenizerName | None = None) -> pd.DataFrame
+rerank(dev_list: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out: StrPath, \
+test_list: StrPath | None = None, test_source: StrPath | None = None, \
+models: Mapping[str, StrPath] | None = None, nbest_features: Sequence[str] = (), \
+settings: Mapping[str, Any] | None = None, seed: int = 1, jobs: int = 1, overwrite: bool = False) -> Reranked
 run(experiment: StrPath | Sequence[StrPath], out: StrPath, corpus: StrPath | None = None, \
 model: StrPath | None = None, languages: tuple[str, str] = ('en', 'fr'), \
 scale: Scale = 'small', changes: Sequence[str] = (), \
 goals: Sequence[str] = (), dry_run: bool = False) -> None
 tune(ini: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out: StrPath, \
 settings: Mapping[str, Any] | None = None, seed: int = 1, resume: bool = False, \
-init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1) -> Tuned
+init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1, \
+overwrite: bool = False) -> Tuned
 """
 
 

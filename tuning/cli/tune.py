@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ from tuning.optimisers.by_name import OptimizerName
 
 if TYPE_CHECKING:
     from tuning.loop.rerank import ListedText, Reranked
+    from tuning.loop.run_directory import TuningRun
     from tuning.loop.settings import RerankConfig, TuningConfig
     from tuning.metrics.by_name import MetricChoice
     from tuning.optimisers.contract import OptimizerConfig
@@ -50,6 +52,7 @@ class TuneOptions(JobsOptions, SearchOptions):
         max_iterations: Largest number of decodings of the dev text.
         seed: Seed of the random numbers.
         resume: Continue the run in --out.
+        overwrite: Replace the run in --out.
         init_weights: weights.json of the run, or moses.ini, whose weights are the start.
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             A command without them stays open and returns the values: "CSLM0=rescorer serve cslm". With
@@ -64,6 +67,7 @@ class TuneOptions(JobsOptions, SearchOptions):
     max_iterations: Annotated[Positive | None, option(key="max_iterations")] = None
     seed: int = 1
     resume: bool = False
+    overwrite: bool = False
     init_weights: InputFile | None = None
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
     neural_lms: Annotated[tuple[str, ...], option("--neural-lm", key="decoder.neural_lm")] = ()
@@ -102,8 +106,20 @@ def tune(text: TextOptions, options: TuneOptions, cluster: ClusterOptions) -> No
         features = [NBestFeature.parse(feature) for feature in options.nbest_features]
         system = TunedSystem(options.ini, features, options.init_weights)
         dev = ParallelText(text.source, text.references)
-        run = run_tuning(system, dev, out, settings, options.seed, workers, options.resume)
+        again = options.resume, options.overwrite
+        run = run_tuning(system, dev, out, settings, options.seed, workers, *again)
+    _print_end(run, out)
+
+
+def _print_end(run: TuningRun, out: Path) -> None:
+    """Print the result of a run, and a command to type next; words in capitals are placeholders."""
+    from moses_bridge.base.progress import print_note
+
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+    system = shlex.quote(f"{out.name}={out}")
+    trusted = " --run-commands" if run.commands() else ""
+    texts = "--source TEST_SOURCE --reference TEST_REFERENCE --out COMPARISON"
+    print_note(f"next: tuning compare BASELINE=RUN {system} {texts}{trusted}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +176,7 @@ class RerankOptions(JobsOptions, SearchOptions):
         init_weights: weights.json of the run, or moses.ini, whose weights are the start for lists.
         seed: Seed of the random numbers.
         resume: Continue the reranking of a RUN in --out.
+        overwrite: Replace the reranking of lists in --out.
         run_commands: Run the commands named in the weights.json of a run.
     """
 
@@ -175,6 +192,7 @@ class RerankOptions(JobsOptions, SearchOptions):
     init_weights: InputFile | None = None
     seed: int = 1
     resume: bool = False
+    overwrite: bool = False
     run_commands: Annotated[bool, option(key="run_commands")] = False
 
     def settings(self) -> RerankConfig:
@@ -216,7 +234,7 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
             reranked = rerank_run(
                 run, parallel, out, settings, seed, jobs, options.resume, features
             )
-        click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+        _print_end(reranked, out)
         return
     if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
@@ -224,7 +242,8 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     if test is not None and test.references:  # refused before any work is done
         target_text(test.references, of_test.target_language, of_test.tokenize)
     dev = ListedText(options.dev_list, text.source, text.references)
-    found = rerank_lists(dev, test, out, settings, features, seed, jobs, options.init_weights)
+    start, overwrite = options.init_weights, options.overwrite
+    found = rerank_lists(dev, test, out, settings, features, seed, jobs, start, overwrite)
     if test is not None and test.references:
         _print_comparison(found, test, of_test, out, jobs, settings.chosen_metric)
     else:
@@ -242,6 +261,7 @@ def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
         "--list-format": options.list_format,
         "--init-weights": options.init_weights,
         "--groups": of_test.groups,
+        "--overwrite": options.overwrite,
     }
     of_run: dict[str, object] = {
         "--nbest-size": options.nbest_size,

@@ -24,7 +24,7 @@ from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.text_lines import read_text_lines
-from moses_bridge.base.textio import count_lines, open_directory, write_lines
+from moses_bridge.base.textio import StrPath, count_lines, open_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
@@ -78,6 +78,13 @@ FIRST, RERANKED = "first", "reranked"
 ENDED = "the lists of one decoding are reranked"
 # Settings that do not concern a run.
 OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
+WRITTEN = (
+    WEIGHTS_NAME,
+    "*.nbest.gz",
+    "dev.*.out",
+    "test.*.out",
+    "table.*",
+)  # by a reranking of lists
 
 
 @dataclass(frozen=True)
@@ -135,9 +142,16 @@ class Reranked:
     mbr: MbrMetricName | None = None
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
 
-    def outputs(self, directory: Path) -> dict[str, list[Path]]:
+    def __repr__(self) -> str:
+        scores = {name: round(runs[0].dev_score, 2) for name, runs in self.systems.items()}
+        return f"<tuning.rerank {self.metric} of dev: {scores}>"
+
+    def outputs(self, directory: StrPath) -> dict[str, list[Path]]:
         """The chosen test hypotheses of each system, in the directory."""
-        return {name: [directory / run.test for run in runs] for name, runs in self.systems.items()}
+        return {
+            name: [Path(directory) / run.test for run in runs]
+            for name, runs in self.systems.items()
+        }
 
 
 def rerank_lists(
@@ -149,6 +163,7 @@ def rerank_lists(
     seed: int = 1,
     jobs: int = 1,
     init_weights: Path | None = None,
+    overwrite: bool = False,
 ) -> Reranked:
     """Learn the weights of n-best lists on a dev text, and choose hypotheses of a dev and a test text.
 
@@ -163,15 +178,19 @@ def rerank_lists(
         jobs: number of threads of the optimiser.
         init_weights: weights.json of a run, or a table of this form, with the weights to start from. Otherwise
             each feature of the list starts with about the same influence, and the added ones with none.
+        overwrite: replace the reranking in out.
 
     Raises:
         InputError: an input file is malformed, a command wrote no list, or the lists have other features.
-        ConfigError: a feature has the name of one of the list, or a stand-in; or an input would be overwritten.
+        ConfigError: a feature has the name of one of the list, or a stand-in; an input would be overwritten; or
+            there is a reranking in out, and no `overwrite`.
     """
     for feature in features:
         if feature.stand_in:
             raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
+    if (out / WEIGHTS_NAME).exists() and not overwrite:
+        raise ConfigError(f"{out}: there is a run already; replace it with --overwrite")
     references = config.chosen_metric.references(dev.references, dev.source)
     likeness = config.chosen_mbr.likeness()
     if test is not None and test.references:
@@ -198,7 +217,9 @@ def rerank_lists(
             score = float(references.metric.value(sums))
             run = RerankedRun(each.seed, each.weights, score, **files)
             found.systems.setdefault(each.system, []).append(run)
-        write_json(directory / "weights.json", asdict(found))
+        write_json(directory / WEIGHTS_NAME, asdict(found))
+        for old in (path for name in WRITTEN for path in out.glob(name) if overwrite):
+            old.unlink()
     chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
     say_notes(dev.source, dev.references, chosen_dev)
     return found

@@ -179,17 +179,23 @@ def load_run(directory: Path) -> TuningRun:
     return run
 
 
-def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
+def claim(
+    directory: Path, fingerprint: Mapping[str, Any], resume: bool, overwrite: bool | None = None
+) -> None:
     """Claim a directory for a run, or check that it belongs to the run.
 
     The fingerprint is everything that distinguishes the run, as JSON values; with `resume` it may continue an
-    earlier one.
+    earlier one, with `overwrite` it replaces one. That is None where it is not offered.
 
     Raises:
         ConfigError: the directory belongs to another run, or to this one and `resume` is false.
         InputError: its run.json is damaged.
     """
     path = directory / RUN_NAME
+    for name in (RUN_NAME, WEIGHTS_NAME, INI_NAME, SPARSE_NAME, "iter[0-9]*") if overwrite else ():
+        for old in directory.glob(name):
+            old.unlink()
+    anew = "" if overwrite is None else ", or replace it with --overwrite"
     inputs = json.loads(json.dumps(dict(fingerprint)))
     if path.exists():
         check_plain_file(path)
@@ -200,9 +206,13 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
         changed = sorted(key for key in inputs | found if inputs.get(key) != found.get(key))
         if changed:
             names = ", ".join(key if key.isprintable() else shown_value(key) for key in changed)
-            raise ConfigError(f"{directory}: a run with other {names}; remove it or choose another")
+            raise ConfigError(
+                f"{directory}: a run with other {names}; remove it or choose another{anew}"
+            )
         if not resume:
-            raise ConfigError(f"{directory}: there is a run already; continue it with --resume")
+            raise ConfigError(
+                f"{directory}: there is a run already; continue it with --resume{anew}"
+            )
     write_json(path, inputs)
 
 

@@ -101,6 +101,7 @@ def tune(
     seed: int = 1,
     workers: Workers = Workers(),
     resume: bool = False,
+    overwrite: bool = False,
 ) -> TuningRun:
     """Find weights with a high dev BLEU.
 
@@ -112,6 +113,7 @@ def tune(
         seed: seed of the optimiser and of the scattered start.
         workers: processes and threads.
         resume: continue the run in out.
+        overwrite: replace the run in out.
 
     Returns:
         The run, with the weights of its last decoding or those with the best *decoded* dev BLEU.
@@ -141,7 +143,7 @@ def tune(
     run.hashes = files | texts
     with ExitStack() as stack:
         stack.enter_context(held_directory(out))
-        claim(out, fingerprint, resume)
+        claim(out, fingerprint, resume, overwrite)
         decoder = stack.enter_context(workers.open_decoder(system.ini, config.decoder))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         Loop(decoder, lists, counted, out, config, run, workers.jobs).run_to_end(run.weights)

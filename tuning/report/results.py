@@ -48,6 +48,9 @@ class Tuned:
         """The kept weights of each feature."""
         return {name: [*values] for name, values in self.run.weights.items()}
 
+    def __repr__(self) -> str:
+        return f"<tuning.Tuned {self.directory}: dev BLEU {self.dev_bleu:.2f}; {self.run.end}>"
+
     def frame(self) -> pd.DataFrame:
         """A row for each decoding of the dev text.
 
@@ -86,6 +89,10 @@ class Compared:
     """
 
     comparison: Comparison
+
+    def __repr__(self) -> str:
+        rows = (f"{row.system} {row.test_bleu:.2f}" for row in self.comparison.rows)
+        return f"<tuning.Compared test BLEU: {', '.join(rows):.1000}>"
 
     def frame(self) -> pd.DataFrame:
         """A row for each system, its name as the index.

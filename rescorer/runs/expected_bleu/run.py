@@ -21,7 +21,6 @@ from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
@@ -37,6 +36,8 @@ from rescorer.models.model_directory import (
 )
 from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
+from rescorer.runs.train import claimed, note_interruption
+from rescorer.training.interruption import noted_signal
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, held_out_mask
@@ -204,6 +205,7 @@ def train_for_expected_bleu(
     device: torch.device | str = "cpu",
     seed: int = 1,
     trust_code: bool = False,
+    overwrite: bool = False,
 ) -> tuple[float | None, TrainingReport]:
     """Fine-tune a phrase model on whole translations and write a new model directory.
 
@@ -216,6 +218,7 @@ def train_for_expected_bleu(
         device: "cpu" or "cuda".
         seed: of held-out lists and order.
         trust_code: see `rescorer.models.model_directory.load_model`.
+        overwrite: replace the training in the directory; see `rescorer.runs.train.train`, also for signals.
 
     Returns:
         The held-out loss of the first model (None without held-out lists), and the report of the training;
@@ -223,15 +226,16 @@ def train_for_expected_bleu(
 
     Raises:
         InputError: the lists are malformed, or the directory is not a whole model.
-        ConfigError: the model has no phrase values, `out` is `model`, the interrupted training had other
-            settings or data, or a file of the lists would be overwritten.
+        ConfigError: the model has no phrase values, `out` is `model` or has a training and neither `resume` nor
+            `overwrite`, the interrupted training had other settings or data, or a file of the lists would be
+            overwritten.
         UserError: another command writes into the directory.
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
     read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
-    with held_directory(out):
+    with claimed(out, resume, overwrite):
         return _train(model, data, out, config, resume, device, seed, trust_code)
 
 
@@ -268,15 +272,17 @@ def _train(
         "data": digest(lists.content()),
         "start": fingerprint(model),
     }
-    report = Trainer(learned.network, task, config.loop, out, fixed, unit=UNIT).run(resume)
-    record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
-    description = learned.description
-    sizes = settings_of_sizes(model, description).model
-    training = {**description.get("training", {}), "expected_bleu": record}
-    write_model_card(out, learned.architecture, training)
-    save_model(
-        out, learned.architecture, learned.network.cpu(), sizes, learned.shortlists, training
-    )
+    network, name = learned.network, learned.architecture
+    with noted_signal() as signals:
+        trainer = Trainer(network, task, config.loop, out, fixed, unit=UNIT, signals=signals)
+        report = trainer.run(resume)
+        record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
+        description = learned.description
+        sizes = settings_of_sizes(model, description).model
+        training = {**description.get("training", {}), "expected_bleu": record}
+        write_model_card(out, name, training)
+        save_model(out, name, network.cpu(), sizes, learned.shortlists, training)
+        note_interruption(out, report)
     return before, report
 
 

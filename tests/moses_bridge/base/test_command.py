@@ -404,18 +404,22 @@ def test_commands_are_listed_in_sections() -> None:
     assert result.stdout.startswith("Usage: prog train ")
 
 
-def test_an_interrupt_says_how_to_continue() -> None:
+@pytest.mark.parametrize("given", [[], ["--resume"], ["--overwrite"]])
+def test_an_interrupt_says_how_to_continue(
+    monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/prog", "train", "a b", *given])
     result = CliRunner().invoke(_grouped(), ["train"], prog_name="prog")
     assert (result.exit_code, result.stderr) == (
         130,
-        "under way\nprog: interrupted; continue with --resume\n",
+        "under way\nprog: interrupted; continue with: prog train 'a b' --resume\n",
     )
 
 
 def test_quiet_shows_no_progress_of_this_call_alone() -> None:
     for options, told in ((["-q"], ""), (["--quiet"], ""), ([], "under way\n")):
         result = CliRunner().invoke(_grouped(), [*options, "train"], prog_name="prog")
-        assert result.stderr == f"{told}prog: interrupted; continue with --resume\n"
+        assert result.stderr.startswith(f"{told}prog: interrupted; continue with: ")
 
 
 def test_verbose_measures_and_shows_where_an_error_is_from() -> None:

@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.cli.train import _on_gpu
+from rescorer.cli.train import _next_command, _on_gpu
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
@@ -254,8 +254,37 @@ def test_train_says_why_it_ended(folder: Path) -> None:
         "training ends after 2 passes over the data, or when the held-out loss does not fall"
         in (result.stderr)
     )
-    scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m")
+    again = run(folder, *arguments, "--device", "cpu")
+    assert again.exit_code == 1
+    assert "Continue it with --resume, or replace it with --overwrite\n" in again.stderr
+    assert run(folder, *arguments, "--device", "cpu", "--overwrite").exit_code == 0
+    new_ini = ("--ini", "DIR/moses.ini", "--ini-out", "DIR/my new.ini")
+    scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m", *new_ini)
     assert scored.exit_code == 0, scored.output
+    tuned = f"next: tuning tune --ini '{folder}/my new.ini' --source DEV_SOURCE --reference DEV_REF"
+    assert scored.stderr.splitlines()[-1].startswith(tuned)
+
+
+@pytest.mark.parametrize(
+    ("arch", "command"),
+    [
+        (
+            "cslm",
+            """tuning tune --ini MOSES_INI --neural-lm 'CSLM0=rescorer serve '"'"'a b'"'"'' """,
+        ),
+        (
+            "nnjm",
+            """tuning tune --ini MOSES_INI --neural-lm 'NNJM0=rescorer serve '"'"'a b'"'"'' """,
+        ),
+        ("rnn_lm", "rescorer nbest NBEST --model 'a b' --source SOURCE --feature RNNLM0 --out NEW"),
+        (
+            "rescorer.scorers.rnn_lm:ARCHITECTURE",
+            "rescorer nbest NBEST --model 'a b' --source SOUR",
+        ),
+    ],
+)
+def test_what_to_type_after_a_training(arch: str, command: str) -> None:
+    assert _next_command(arch, Path("text"), Path("a b")).startswith(command)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
+import os
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,6 +19,7 @@ import torch
 from pytest import MonkeyPatch
 
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE
 from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model
@@ -227,6 +231,97 @@ def test_a_finished_training_is_not_repeated_but_may_go_on(tmp_path: Path) -> No
     assert more.n_updates == first.n_updates * 5 // 3
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("n_updates", [2, 12, 15])
+def test_an_interrupted_training_leaves_a_model_and_continues_exactly(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whole_training: Callable[[str], Whole],
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    n_updates: int,
+) -> None:
+    table, out = write_table(tmp_path), tmp_path / "part"
+    before = signal.signal(number, signal.default_int_handler)
+    calls = itertools.count(1)
+    original = TrieTask.loss
+
+    def loss(self: Any, batch: Any) -> Any:
+        if next(calls) == n_updates:
+            os.kill(os.getpid(), number)
+        return original(self, batch)
+
+    monkeypatch.setattr(TrieTask, "loss", loss)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train_encdec(table, out, SMALL)
+    finally:
+        signal.signal(number, before)
+    told = (
+        f"{out}: interrupted after {n_updates} updates. The best weights so far are a whole model"
+    )
+    assert told in capsys.readouterr().err
+    model = load_model(out)
+    report = model.description["training"]["report"]
+    assert (report["ended"], report["n_updates"]) == ("interrupted", n_updates)
+    losses = [line["held_out_loss"] for line in read_log(out)]
+    assert report["held_out_loss"] == min(losses) and len(losses) == -(-n_updates // 3)
+    train_encdec(table, out, SMALL, resume=True)
+    assert_same_training(out, whole_training("adam")[0])
+
+
+def test_a_training_is_not_replaced_unless_asked(tmp_path: Path) -> None:
+    table, out = write_table(tmp_path), tmp_path / "m"
+    train_encdec(table, out, SMALL)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(ConfigError, match=r"m: there is a training already. Continue it with --r"):
+        train_encdec(tmp_path / "not read", out, SMALL)
+    (out / "config.json").unlink()  # as an interrupted one leaves it
+    with pytest.raises(ConfigError, match="with --resume, or replace it with --overwrite"):
+        train_encdec(table, out, SMALL)
+    (out / "config.json").write_bytes(before["config.json"])
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    other = dataclasses.replace(SMALL, model=EncDecConfig(8, 5, 3))
+    train("encdec", Data(table), out, other, overwrite=True)
+    assert load_model(out).description["model"]["hidden_width"] == 8
+    assert len(read_log(out)) == 6
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_without_its_state_is_not_replaced_unless_asked(
+    tmp_path: Path, resume: bool
+) -> None:
+    table, out = write_table(tmp_path), tmp_path / "m"
+    train_encdec(table, out, SMALL)
+    (out / TRAINING_STATE).unlink()
+    weights = weights_of(out)
+    with pytest.raises(ConfigError, match="a model without the state of its training"):
+        train_encdec(table, out, SMALL, resume=resume)
+    assert weights_of(out) == weights
+    (tmp_path / "new").mkdir()
+    train_encdec(table, tmp_path / "new", SMALL, resume=True)  # nothing there: it begins
+
+
+def test_what_replaces_a_training_is_itself_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the earlier one is left, which would be taken for the new one."""
+    table, out = write_table(tmp_path), tmp_path / "m"
+    train_encdec(table, out, SMALL)
+    stop_after(1, TrieTask, monkeypatch)
+    with pytest.raises(Stop):
+        train("encdec", Data(table), out, SMALL, overwrite=True)
+    assert not {"model.safetensors", "config.json", TRAINING_STATE} & {
+        path.name for path in out.iterdir()
+    }
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_each_architecture_plans_an_end(name: str) -> None:
+    loop = load(name).settings().loop
+    assert 1 <= loop.n_epochs <= 6 and loop.has_planned_end
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -389,5 +484,5 @@ def test_an_interrupted_training_does_not_continue_with_other_texts(
 def test_a_model_of_text_takes_no_other_texts(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("a b\n")
-    with pytest.raises(ConfigError, match=r"cslm takes its shortlists .* leave --texts out"):
+    with pytest.raises(ConfigError, match="cslm is trained on text: leave --texts out"):
         train("cslm", Data(text, texts=(text, text)), tmp_path / "m", CslmTrainingConfig())

@@ -203,9 +203,54 @@ def test_minutes_end_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert 2.0 <= report.minutes < 2.3
 
 
+def test_minutes_are_those_of_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop.time, "monotonic", Clock(6.0).monotonic)
+    for n_calls in (1, 2):
+        trainer = new_trainer(tmp_path, [1.0] * 99, max_minutes=2.0, patience=1000)[1]
+        report = trainer.run(resume=n_calls > 1)
+        assert 2.0 * n_calls <= report.minutes < 2.0 * n_calls + 0.5
+
+
+@pytest.mark.parametrize("n_before", [1, 2, 3, 7])
+def test_a_signal_ends_it_and_changes_nothing_of_what_follows(
+    tmp_path: Path, n_before: int
+) -> None:
+    """The losses fall, so that the last evaluation has the best weights: also that of the interruption."""
+    settings: dict[str, Any] = {"n_epochs": 5, "evaluations_per_epoch": 1, "learning_rate": 0.1}
+    losses = [1 / n for n in range(1, 99)]
+    whole, uninterrupted = new_trainer(tmp_path / "whole", losses, **settings)
+    end = uninterrupted.run(resume=False).ended
+    network, trainer = new_trainer(tmp_path / "part", losses, **settings)
+    signals = trainer.signals = list[int]()
+    loss = trainer.task.loss
+
+    def with_signal(batch: int) -> tuple[Tensor, float]:
+        if trainer.report.n_updates == n_before - 1:
+            signals.append(15)
+        return loss(batch)
+
+    trainer.task.loss = with_signal  # type: ignore[method-assign]
+    report = trainer.run(resume=False)
+    assert (report.ended, report.n_updates) == ("interrupted", n_before)
+    assert [line["update"] for line in read_log(tmp_path / "part")][-1] == n_before
+    assert network.w < 0
+    lower = [1 / n for n in range(100, 199)]
+    continued, again = new_trainer(tmp_path / "part", lower, **settings)
+    assert again.run(resume=True).ended == end == "the planned passes or minutes are over"
+    assert continued.w.item() == whole.w.item()
+    updates = [[line["update"] for line in read_log(tmp_path / name)] for name in ("part", "whole")]
+    assert updates[0] == updates[1]
+
+
+def test_a_signal_before_the_first_update_leaves_no_update(tmp_path: Path) -> None:
+    trainer = new_trainer(tmp_path, [1.0], n_epochs=1)[1]
+    trainer.signals = [2]
+    assert trainer.run(resume=False).n_updates == 0
+
+
 def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
     new_trainer(tmp_path, [], n_epochs=1)[1].run(resume=False)
-    with pytest.raises(ConfigError, match="had other settings or data"):
+    with pytest.raises(ConfigError, match=r"had other settings or data \(loop\.clip_norm\)"):
         new_trainer(tmp_path, [], n_epochs=1, clip_norm=2.0)[1].run(resume=True)
     assert new_trainer(tmp_path, [], n_epochs=2)[1].run(resume=True).n_updates == 4
 
@@ -224,7 +269,8 @@ def test_without_resume_a_saved_state_is_removed(
 @pytest.mark.parametrize(
     ("limits", "n_held_out", "said"),
     [
-        ({}, 5, "when the held-out loss does not fall in 10 evaluations; --minutes and --epochs "),
+        ({}, 5, "when the held-out loss does not fall in 10 evaluations"),
+        ({"n_epochs": 1}, 0, "after 1 pass over the data"),
         ({"n_epochs": 3}, 0, "after 3 passes over the data"),
         ({"max_minutes": 1.5, "patience": 4}, 5, "after 1.5 minutes, or when the held-out loss "),
     ],
