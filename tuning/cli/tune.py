@@ -102,7 +102,12 @@ def tune(text: TextOptions, options: TuneOptions, cluster: ClusterOptions) -> No
         system = TunedSystem(options.ini, features, options.init_weights)
         dev = ParallelText(text.source, text.references)
         run = run_tuning(system, dev, out, settings, options.seed, workers, options.resume)
-    click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+    _print_end(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}", run.caution)
+
+
+def _print_end(line: str, caution: str) -> None:
+    """Print the last line of a command, and in it what the weights are not to be trusted for."""
+    click.echo(f"{line}; warning: {caution}" if caution else line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +217,8 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
             reranked = rerank_run(
                 run, parallel, out, settings, seed, jobs, options.resume, features
             )
-        click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+        line = f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}"
+        _print_end(line, reranked.caution)
         return
     if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
@@ -221,8 +227,13 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, options.init_weights)
     if test is not None and test.references:
         _print_comparison(found, test, of_test, out, jobs, settings.chosen_metric)
+        if found.caution:
+            click.echo(f"warning: {found.caution}")
     else:
-        click.echo(f"weights in {out / 'weights.json'}")
+        for system, runs in found.systems.items():
+            scores = ", ".join(f"{each.dev_score:.2f}" for each in runs)
+            click.echo(f"{system}: dev {found.metric} {scores}")
+        _print_end(f"weights in {out / 'weights.json'}", found.caution)
 
 
 def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
