@@ -31,7 +31,9 @@ PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "whic
 PICTURE = DOCS / "images" / "gains.svg"
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
-NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
+NORMAL_95 = (
+    1.96  # standard errors from the middle of a 95% interval to its end, if nothing more is known
+)
 
 # Where a build has the tables; "*" is part of the name of the result.
 TAKEN = {
@@ -297,9 +299,17 @@ def pooled_column(results: Path = RESULTS) -> Pooled:
 
 def _pool(found: Sequence[Json]) -> Pooled:
     """The mean of the distinct ones of some gains, weighted by their errors."""
-    gains = np.array(sorted({(gain["delta"], *gain["interval"]) for gain in found}))
-    mean, q = fixed_effect(gains[:, 0], (gains[:, 2] - gains[:, 1]) / (2 * NORMAL_95))
+    gains = np.array(sorted({_with_error(gain) for gain in found}))
+    mean, q = fixed_effect(*gains.T)
     return Pooled(len(gains), mean.delta, mean.interval, q)
+
+
+def _with_error(gain: Json) -> tuple[float, float, float]:
+    """A gain, its standard error and the degrees of freedom of that; older results have the interval alone."""
+    if gain.get("degrees_of_freedom") is None:
+        low, high = gain["interval"]
+        return gain["delta"], (high - low) / (2 * NORMAL_95), np.inf
+    return gain["delta"], gain["standard_error"], gain["degrees_of_freedom"]
 
 
 def _pooled(results: Path) -> str:

@@ -115,11 +115,16 @@ def _print_end(run: TuningRun, out: Path) -> None:
     """Print the result of a run, and a command to type next; words in capitals are placeholders."""
     from moses_bridge.base.progress import print_note
 
-    click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+    _print_result(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}", run.caution)
     system = shlex.quote(f"{out.name}={out}")
     trusted = " --run-commands" if run.commands() else ""
     texts = "--source TEST_SOURCE --reference TEST_REFERENCE --out COMPARISON"
     print_note(f"next: tuning compare BASELINE=RUN {system} {texts}{trusted}")
+
+
+def _print_result(line: str, caution: str) -> None:
+    """Print a result, and in its line what the weights are not to be trusted for."""
+    click.echo(f"{line}; warning: {caution}" if caution else line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +251,13 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, start, overwrite)
     if test is not None and test.references:
         _print_comparison(found, test, of_test, out, jobs, settings.chosen_metric)
+        if found.caution:
+            click.echo(f"warning: {found.caution}")
     else:
-        click.echo(f"weights in {out / 'weights.json'}")
+        for system, runs in found.systems.items():
+            scores = ", ".join(f"{each.dev_score:.2f}" for each in runs)
+            click.echo(f"{system}: dev {found.metric} {scores}")
+        _print_result(f"weights in {out / 'weights.json'}", found.caution)
 
 
 def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:

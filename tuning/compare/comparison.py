@@ -8,6 +8,7 @@ from pathlib import Path
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json, record_of
 from moses_bridge.base.provenance import Provenance
+from tuning.loop.run_directory import check_finite
 
 TABLE = "a table.json of tuning compare"
 
@@ -233,9 +234,10 @@ def read_comparison(path: Path) -> Comparison:
     """The comparison in a table.json written by `tuning compare`.
 
     Raises:
-        InputError: the file is missing or is no such table.
+        InputError: the file is missing or is no such table, or a number in it is not finite.
     """
     value = read_json(path)
     if isinstance(value, dict) and "rows" not in value:
         raise InputError(path, None, "no key 'rows'", TABLE)
+    check_finite(value, path)
     return record_of(Comparison, value, path, TABLE)

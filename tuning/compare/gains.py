@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, t
 
 from moses_bridge.base.errors import ConfigError
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
@@ -106,12 +106,14 @@ class Estimate:
         standard_error: of the delta.
         interval: ends of its 95% interval.
         p_value: how often a mean would be at least as far from 0 if there were no gain.
+        degrees_of_freedom: of the t distribution of interval and p-value.
     """
 
     delta: float
     standard_error: float
     interval: tuple[float, float]
     p_value: float
+    degrees_of_freedom: float
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,9 @@ class Pooled:
 def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
     """Pool the gains of a system over the first system of each table (DerSimonian & Laird 1986).
 
-    Q and its p-value are those of Cochran (1954), I^2 that of Higgins & Thompson (2002). The tables are taken
-    to be independent: test text, runs or networks that they share make the intervals too narrow.
+    The fixed mean is that of `fixed_effect`, the random one that of `_random_effects`. Q and its p-value are
+    those of Cochran (1954), I^2 that of Higgins & Thompson (2002). The tables are taken to be independent:
+    test text, runs or networks that they share make the intervals too narrow.
 
     Raises:
         ConfigError: there is one table, a table has no such system, or no standard error above 0 for it.
@@ -172,11 +175,10 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
     if len(comparisons) < FEWEST_TABLES:
         raise ConfigError(f"found {len(comparisons)} table, expected two or more to pool")
     rows = {name: row_of(table, system, name) for name, table in comparisons.items()}
-    gains = {name: _gain(row.against_baseline, system, name) for name, row in rows.items()}
-    deltas = np.array([delta for delta, _ in gains.values()])
-    errors = np.array([error for _, error in gains.values()])
+    gains = np.array([_gain(row.against_baseline, system, name) for name, row in rows.items()])
+    deltas, errors, freedoms = gains.T
     variances, weights = errors**2, errors**-2
-    fixed, q = fixed_effect(deltas, errors)
+    fixed, q = fixed_effect(deltas, errors, freedoms)
     freedom = len(deltas) - 1
     scale = weights.sum() - weights @ weights / weights.sum()
     tau_squared = max(0.0, (q - freedom) / float(scale))
@@ -184,16 +186,18 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
     return Pooled(
         system=system,
         rows=[
-            PooledGain(name, delta, error, float(own), float(random), rows[name].n_networks)
-            for (name, (delta, error)), own, random in zip(
-                gains.items(),
+            PooledGain(name, *map(float, numbers), row.n_networks)
+            for (name, row), *numbers in zip(
+                rows.items(),
+                deltas,
+                errors,
                 weights / weights.sum(),
                 random_weights / random_weights.sum(),
                 strict=True,
             )
         ],
         fixed=fixed,
-        random=_estimate(deltas, random_weights),
+        random=_random_effects(deltas, random_weights),
         q=q,
         q_degrees_of_freedom=freedom,
         q_p_value=float(chi2.sf(q, freedom)),
@@ -203,37 +207,56 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
 
 
 def fixed_effect(
-    deltas: NDArray[np.float64], errors: NDArray[np.float64]
+    deltas: NDArray[np.float64], errors: NDArray[np.float64], freedoms: NDArray[np.float64]
 ) -> tuple[Estimate, float]:
     """The mean of gains, each weighted by its inverse variance, and Cochran's Q (1954) of them.
 
-    Deltas and their standard errors, above 0, *Shape:* (n,).
+    The variances are estimates themselves, with n_i degrees of freedom each, infinite where they are known.
+    With shares c_i of the weights, which add up to 1, the variance of the mean is (1 + 4 sum c_i (1 - c_i) /
+    n_i) / sum of the weights, and its degrees of freedom are 1 / sum(c_i^2 / n_i) (Meier 1953, "Variance of a
+    weighted mean", Biometrics 9).
+
+    Deltas, their standard errors, above 0, and n_i, *Shape:* (n,).
     """
     weights = errors**-2
-    mean = _estimate(deltas, weights)
-    return mean, float(weights @ (deltas - mean.delta) ** 2)
+    shares = weights / weights.sum()
+    mean = float(shares @ deltas)
+    variance = (1 + 4 * (shares * (1 - shares) / freedoms).sum()) / weights.sum()
+    inverse_freedom = float((shares**2 / freedoms).sum())
+    freedom = 1 / inverse_freedom if inverse_freedom else np.inf
+    return _estimate(mean, float(np.sqrt(variance)), freedom), float(weights @ (deltas - mean) ** 2)
 
 
-def _gain(contrast: Contrast | None, system: str, table: str) -> tuple[float, float]:
-    """The gain and its standard error."""
+def _random_effects(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
+    """The mean with these weights, its variance that of the gains about it (Knapp & Hartung 2003).
+
+    It has n - 1 degrees of freedom, and is at least 1 / sum of the weights, as they advise: gains that happen
+    to agree would have an interval of no width.
+    """
+    freedom = len(deltas) - 1
+    mean = float(weights @ deltas / weights.sum())
+    scale = max(1.0, float(weights @ (deltas - mean) ** 2) / freedom)
+    return _estimate(mean, float(np.sqrt(scale / weights.sum())), freedom)
+
+
+def _gain(contrast: Contrast | None, system: str, table: str) -> tuple[float, float, float]:
+    """The gain, its standard error, and the degrees of freedom of that."""
     error = None if contrast is None else contrast.standard_error
-    if contrast is None or error is None:
+    freedom = None if contrast is None else contrast.degrees_of_freedom
+    if contrast is None or error is None or freedom is None:
         raise ConfigError(
             f"the table {table} has no standard error for {system}: an earlier version wrote it; "
             "run `tuning compare` again"
         )
-    if error <= 0:
+    if not (0 < error < np.inf and freedom > 0 and np.isfinite(contrast.delta)):
         raise ConfigError(
-            f"the table {table}: found a standard error of {error:g} for {system}, expected one above 0; "
-            "leave the table out"
+            f"the table {table}: found a gain of {contrast.delta:g} with a standard error of {error:g} for "
+            f"{system}, expected a finite gain and an error above 0; leave the table out"
         )
-    return contrast.delta, error
+    return contrast.delta, error, freedom
 
 
-def _estimate(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
-    mean = float(weights @ deltas / weights.sum())
-    error = float(1 / np.sqrt(weights.sum()))
-    reach = float(norm.isf(LEVEL / 2)) * error
-    return Estimate(
-        mean, error, (mean - reach, mean + reach), float(2 * norm.sf(abs(mean) / error))
-    )
+def _estimate(mean: float, error: float, freedom: float) -> Estimate:
+    reach = float(t.isf(LEVEL / 2, freedom)) * error
+    p_value = float(2 * t.sf(abs(mean) / error, freedom))
+    return Estimate(mean, error, (mean - reach, mean + reach), p_value, freedom)

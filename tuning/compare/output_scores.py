@@ -265,11 +265,10 @@ class DetokenisedReferences:
 
 
 def _bleu_of(sums: NDArray[np.int64]) -> float:
-    """BLEU of summed statistics, smoothed by sacreBLEU as it does by default."""
+    """BLEU of summed statistics, smoothed by sacreBLEU as it does by default; its 100.00000000000004 is 100."""
     matches, totals = sums[0:-1:2].tolist(), sums[1:-1:2].tolist()
-    return SacreBleu.compute_bleu(
-        matches, totals, totals[0], int(sums[-1]), smooth_method="exp"
-    ).score
+    n_words = totals[0], int(sums[-1])
+    return min(100.0, SacreBleu.compute_bleu(matches, totals, *n_words, smooth_method="exp").score)
 
 
 def metrics_of_runs(names: Sequence[MetricName]) -> list[MetricChoice]:

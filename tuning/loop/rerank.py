@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,7 @@ from tuning.loop.run_directory import (
     WEIGHTS_NAME,
     TuningRun,
     Weights,
+    caution_of,
     claim,
     load_run,
     refuse_written,
@@ -69,6 +71,7 @@ from tuning.optimisers.nbest_pool import (
     NBestPool,
     grouped_weights,
     is_sparse,
+    nothing_to_learn,
     spread_within,
     weight_row,
 )
@@ -78,13 +81,7 @@ FIRST, RERANKED = "first", "reranked"
 ENDED = "the lists of one decoding are reranked"
 # Settings that do not concern a run.
 OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
-WRITTEN = (
-    WEIGHTS_NAME,
-    "*.nbest.gz",
-    "dev.*.out",
-    "test.*.out",
-    "table.*",
-)  # by a reranking of lists
+BY_LISTS = (WEIGHTS_NAME, "*.nbest.gz", "dev.*.out", "test.*.out", "table.*")  # files
 
 
 @dataclass(frozen=True)
@@ -134,6 +131,7 @@ class Reranked:
         features: the added features.
         mbr: the metric of the added feature MBR0; None for no such feature.
         systems: the runs of each system.
+        caution: why the learned weights may be no good; "" if nothing speaks against them.
     """
 
     optimizer: str
@@ -141,6 +139,7 @@ class Reranked:
     features: list[NBestFeature]
     mbr: MbrMetricName | None = None
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
+    caution: str = ""
 
     def __repr__(self) -> str:
         scores = {name: round(runs[0].dev_score, 2) for name, runs in self.systems.items()}
@@ -201,7 +200,7 @@ def rerank_lists(
     with open_directory(out) as directory:
         with ListFeatures(features) as added:
             lists = {
-                part: _with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
+                part: with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
                 for part, text in texts.items()
             }
         _check_same_features(lists, texts)
@@ -217,8 +216,9 @@ def rerank_lists(
             score = float(references.metric.value(sums))
             run = RerankedRun(each.seed, each.weights, score, **files)
             found.systems.setdefault(each.system, []).append(run)
+        found = replace(found, caution=_caution(found, pool, config))
         write_json(directory / WEIGHTS_NAME, asdict(found))
-        for old in (path for name in WRITTEN for path in out.glob(name) if overwrite):
+        for old in (path for name in BY_LISTS for path in out.glob(name) if overwrite):
             old.unlink()
     chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
     say_notes(dev.source, dev.references, chosen_dev)
@@ -234,7 +234,7 @@ class _Learned:
     weights: Weights
 
 
-def _with_features(
+def with_features(
     text: ListedText,
     out: Path,
     added: ListFeatures,
@@ -247,7 +247,7 @@ def _with_features(
     blank = {number for number, line in enumerate(sources) if not line.split()}
     form = (config.list_format, len(sources))
     write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
-    own = _features(plain)
+    own = dense_features(plain)
     for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
         if name in own and not (name == MBR_FEATURE and likeness is None):
             raise ConfigError(f"{text.nbest} has a feature {name}; use another name")
@@ -258,7 +258,7 @@ def _with_features(
     return out
 
 
-def _features(nbest: Path) -> list[str]:
+def dense_features(nbest: Path) -> list[str]:
     """The features of a list, by its first hypothesis; sparse ones are left out."""
     first = next(read_nbest(nbest))
     return [name for name in parse_features(first, nbest) if "_" not in name]
@@ -266,9 +266,9 @@ def _features(nbest: Path) -> list[str]:
 
 def _check_same_features(lists: Mapping[str, Path], texts: Mapping[str, ListedText]) -> None:
     """Refuse a test list with other features than the dev list: no weights would be learned for them."""
-    expected = _features(lists["dev"])
+    expected = dense_features(lists["dev"])
     for part, nbest in lists.items():
-        if (found := _features(nbest)) != expected:
+        if (found := dense_features(nbest)) != expected:
             features = ", ".join(found)
             raise InputError(texts[part].nbest, 1, f"the features {features}", ", ".join(expected))
 
@@ -307,6 +307,17 @@ def _start(
     is_own = [not is_sparse(name) and name.rpartition("_")[0] not in added for name in pool.names]
     weights = np.where(is_own & ~pool.constant, 1.0, 0.0) / np.maximum(spread_within(pool), 1e-9)
     return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
+
+
+def _caution(found: Reranked, pool: NBestPool, config: RerankConfig) -> str:
+    """Why the weights may be no good, by the mean dev scores of the systems; "" if nothing says so."""
+    means = {name: mean(run.dev_score for run in runs) for name, runs in found.systems.items()}
+    first = {FIRST: means.pop(FIRST)}
+    sign = pool.metric.sign
+    cautions = {name: caution_of(score, first, sign) for name, score in means.items()}
+    told = [f"{name}: {caution}" for name, caution in cautions.items() if caution]
+    told.append(nothing_to_learn(pool, config.search.frozen))
+    return "; ".join(filter(None, told))
 
 
 def _chosen(
@@ -447,3 +458,4 @@ def _optimise(loop: Loop) -> None:
     print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
     loop.run.iterations = [listed, chosen]
     loop.run.weights, loop.run.dev_bleu = found, chosen.bleu
+    loop.run.caution = loop.caution(chosen, pool)

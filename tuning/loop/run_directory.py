@@ -29,6 +29,7 @@ RUN_NAME = "run.json"
 INI_NAME = "moses.ini"
 SPARSE_NAME = "sparse-weights"
 LIMIT = "the limit of iterations"  # an end of a run
+POINT = 1.0  # of a metric: more than tunings differ by chance
 WEIGHTS_FILE = "the weights.json of a tuning run"
 REMOVE = "Remove the file to repeat the optimisation"
 
@@ -83,6 +84,7 @@ class TuningRun:
         iterations: the iterations, in their order.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
+        caution: why the kept weights may be no good; "" if nothing speaks against them.
         fixed_search: weights of the search, if the run's weights only rerank its n-best lists; {} if the
             search uses the run's weights.
         metric: the metric tuned for.
@@ -100,6 +102,7 @@ class TuningRun:
     end: str = ""
     fixed_search: Weights = field(default_factory=dict)
     metric: MetricName = "bleu"
+    caution: str = ""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -145,6 +148,23 @@ def best_iteration(iterations: Sequence[Iteration], sign: int = 1) -> int:
     return max(range(len(iterations)), key=lambda place: sign * iterations[place].value)
 
 
+def caution_of(kept: float, others: Mapping[str, float], sign: int, hint: str = "") -> str:
+    """Why a result, a value of the metric tuned for, may be no good; "" if nothing speaks against it.
+
+    Args:
+        kept: the value of the result.
+        others: values of other ones, by the name that they are told by.
+        sign: -1 where less of the metric is better.
+        hint: what to do if one of them is better by more than a point.
+    """
+    best = max(others, key=lambda name: sign * others[name])
+    loss = sign * (others[best] - kept)
+    if loss > POINT:
+        return f"{best} had {others[best]:.2f}, {loss:.2f} better{hint}"
+    is_zero = sign > 0 and kept == 0
+    return "it is 0: are the references of this text, and tokenised like it?" if is_zero else ""
+
+
 def save_run(run: TuningRun, directory: Path) -> None:
     """Write RUN/weights.json."""
     record = asdict(run)
@@ -152,6 +172,8 @@ def save_run(run: TuningRun, directory: Path) -> None:
         for table in (record, *record["iterations"]):
             table.pop("metric", None)
             table.pop("score", None)
+    if not run.caution:
+        del record["caution"]
     write_json(directory / WEIGHTS_NAME, record)
 
 
@@ -173,8 +195,7 @@ def load_run(directory: Path) -> TuningRun:
         raise InputError(path, None, str(error), WEIGHTS_FILE) from error
     if "\0" in run.ini:
         raise InputError(path, None, f"{shown_value(run.ini)} in 'ini'", "the name of a file")
-    for weights in (run.weights, run.fixed_search, *(each.weights for each in run.iterations)):
-        check_finite(weights, path)
+    check_finite(asdict(run), path)
     run.decoder["neural_lm"] = as_texts(run.decoder.get("neural_lm"))
     return run
 
@@ -252,7 +273,7 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
     check_plain_file(path)
     what = "what the optimiser found"
     found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
-    check_finite(found.weights, path)
+    check_finite(asdict(found), path)
     if {name: len(row) for name, row in found.weights.items()} != {
         name: len(row) for name, row in weights.items()
     }:
@@ -260,12 +281,17 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
     return found
 
 
-def check_finite(weights: Weights, path: Path) -> None:
-    """Refuse infinite weights and NaN, which Python's JSON reader accepts.
+def check_finite(value: object, path: Path, key: str = "") -> None:
+    """Refuse NaN and infinity anywhere in a value read from JSON; `key` is its place.
 
     Raises:
-        InputError: a weight in the file `path` is not finite.
+        InputError: a number in the file `path` is not finite.
     """
-    for name, row in weights.items():
-        if not all(map(math.isfinite, row)):
-            raise InputError(path, None, f"{row} as weights of {name!r}", "finite numbers")
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            check_finite(each, path, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            check_finite(each, path, f"{key}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(path, None, f"{value} in {key!r}", "a finite number")

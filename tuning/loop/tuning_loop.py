@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from moses_bridge.formats.text_notes import say_notes
-from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
+from tuning.loop.fingerprints import ParallelText, file_hash, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (
     scattered,
     start_weights,
@@ -37,6 +38,7 @@ from tuning.loop.run_directory import (
     TuningRun,
     Weights,
     best_iteration,
+    caution_of,
     claim,
     read_optimised,
     refuse_written,
@@ -52,6 +54,7 @@ from tuning.optimisers.nbest_pool import (
     grouped_weights,
     is_sparse,
     merge_pools,
+    nothing_to_learn,
     oracle_value,
     weight_row,
 )
@@ -241,17 +244,28 @@ class Loop:
         best = best_iteration(self.run.iterations, self.text.counter.metric.sign)
         iteration = self.run.iterations[best if is_best else -1]
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
-        print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
+        hint = "" if is_best else '; keep = "best" keeps the best one'
+        self.run.caution = self.caution(iteration, pool, hint)
+        told = f"; warning: {self.run.caution}" if self.run.caution else ""
+        print(f"kept: iteration {self.run.kept}; {self.run.end}{told}", file=sys.stderr, flush=True)
+
+    def caution(self, kept: Iteration, pool: NBestPool | None, hint: str = "") -> str:
+        """Why the kept weights, with this pool, may be no good, as in `caution_of`; "" if nothing says so."""
+        numbered = enumerate(self.run.iterations, start=1)
+        others = {f"iteration {number}": each.value for number, each in numbered}
+        worse = caution_of(kept.value, others, self.text.counter.metric.sign, hint)
+        nothing = nothing_to_learn(pool, self.frozen(kept.weights, pool)) if pool else ""
+        return "; ".join(filter(None, (worse, nothing)))
 
     def decode(self, number: int, weights: Weights) -> tuple[Iteration, NBestPool]:
         """Decode with the weights, add the n-best features and measure; also the hypotheses of the list."""
         nbest = self.out / f"iter{number:02}.nbest.gz"
         output = self.out / f"iter{number:02}.out"
         done = self.out / f"iter{number:02}.decoded.json"
-        if not (done.exists() and read_json(done) == weights):
+        if not (done.exists() and read_json(done) == _decoded(weights, output, nbest)):
             source, size = self.text.source, self.config.nbest_size
             decode_text(self.decoder, source, output, nbest, weights, self.lists, size)
-            write_json(done, weights)
+            write_json(done, _decoded(weights, output, nbest))
         pool = read_pool([nbest], self.text.counter)
         return self.measured(weights, output, oracle_value(pool)), pool
 
@@ -326,6 +340,12 @@ class Loop:
         if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
             return "no further gain expected on the pool"
         return ""
+
+
+def _decoded(weights: Weights, *files: Path) -> dict[str, Any]:
+    """The contents of iterNN.decoded.json: the weights of a decoding, and the digests of its files."""
+    digests = {path.name: file_hash(path) if path.is_file() else "" for path in files}
+    return {"weights": weights, "files": digests}
 
 
 def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:

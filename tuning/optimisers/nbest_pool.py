@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,9 +66,12 @@ class NBestPool:
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Columns with the same value for all hypotheses of each sentence, *Shape:* (n_features,)."""
-        low = np.minimum.reduceat(self.features, self.offsets[:-1])
-        high = np.maximum.reduceat(self.features, self.offsets[:-1])
-        return np.asarray((low == high).all(axis=0))
+        return self.alike(self.features)
+
+    def alike(self, rows: Any) -> NDArray[np.bool_]:
+        """Columns of rows, one a hypothesis, with the same value for all hypotheses of each sentence."""
+        low = np.minimum.reduceat(rows, self.offsets[:-1])
+        return np.asarray((low == np.maximum.reduceat(rows, self.offsets[:-1])).all(axis=0))
 
 
 def spread_within(pool: NBestPool) -> NDArray[np.float64]:
@@ -200,6 +203,20 @@ def oracle_value(pool: NBestPool) -> float:
     """The metric of the hypotheses that are best alone, for BLEU by smoothed BLEU: about the best choice."""
     best = pool.first_highest(pool.metric.oracle_order(pool.statistics))
     return float(pool.metric.value(pool.statistics[best].sum(axis=0)))
+
+
+def nothing_to_learn(pool: NBestPool, frozen: Collection[str] = ()) -> str:
+    """Why no weights of a pool are better than others, with `frozen` columns kept; "" if some may be."""
+    kept = np.array([name in frozen for name in pool.names])
+    if len(pool) == len(pool.sentence_ids):
+        reason = "all hypotheses of each sentence are the same"
+    elif (pool.constant | kept).all():
+        reason = "no feature whose weight may change differs between the hypotheses of a sentence"
+    elif pool.alike(pool.statistics).all():
+        reason = f"{pool.metric.label} is the same for all hypotheses of each sentence"
+    else:
+        return ""
+    return f"nothing can be learned from these lists: {reason}"
 
 
 def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:

@@ -104,7 +104,9 @@ def pool_notes(pooled: Pooled) -> list[str]:
         f"delta: {pooled.system} against the first system of each table, in BLEU on tokens; s.e. over texts "
         f"and runs as in the tables; {len(pooled.rows)} tables, {n_networks} networks in all.",
         "fixed effect: mean with inverse variances as weights, one gain for all tables; random effects: each "
-        "table has a gain of its own (DerSimonian & Laird 1986); intervals and p by the normal distribution.",
+        "table has a gain of its own (DerSimonian & Laird 1986); intervals and p by Student's t with "
+        f"{pooled.fixed.degrees_of_freedom:.1f} (Meier 1953) and {pooled.random.degrees_of_freedom:g} (Knapp & "
+        "Hartung 2003) degrees of freedom.",
         f"Q = {pooled.q:.2f} on {pooled.q_degrees_of_freedom} degrees of freedom, p = {pooled.q_p_value:.4f}; "
         f"I^2 = {100 * pooled.i_squared:.1f}%; tau^2 = {pooled.tau_squared:.4f}.",
         "Tables that share test text, runs or networks are not independent: the intervals are then too narrow.",

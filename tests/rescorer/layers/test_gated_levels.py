@@ -150,3 +150,13 @@ def test_a_parent_that_is_not_there_is_refused() -> None:
     tree = case(5, 3, [4, 2], 1.0)
     with pytest.raises(ValueError, match="parent"):
         gated_states(tree.unit, tree.start[:1], tree.parents, tree.inputs)
+
+
+def test_the_first_parent_behind_the_last_one_is_refused() -> None:
+    """The compiled loops would read behind the end of the array."""
+    tree = case(5, 3, [4, 2], 1.0)
+    for level, n_before in enumerate([3, 4]):
+        parents = [of_level.copy() for of_level in tree.parents]
+        parents[level][-1] = n_before
+        with pytest.raises(ValueError, match=f"parents . to {n_before} of {n_before}"):
+            gated_states(tree.unit, tree.start, parents, tree.inputs)

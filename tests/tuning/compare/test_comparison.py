@@ -60,3 +60,14 @@ def test_something_else_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.json"):
         read_comparison(tmp_path / "none.json")
+
+
+def test_a_number_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    """Python's JSON reader takes NaN for a number, and the page cannot show it."""
+    record = json.loads(to_json(COMPARISON))
+    record["rows"][0]["test_bleu"] = float("nan")
+    (tmp_path / "table.json").write_text(json.dumps(record))
+    with pytest.raises(
+        InputError, match=r"nan in 'rows\[0\]\.test_bleu', expected a finite number"
+    ):
+        read_comparison(tmp_path / "table.json")

@@ -81,7 +81,7 @@ def test_of_several_references_the_best_match_counts_and_documents_are_drawn(
     """A second reference that is the output; of two documents one draw in four is the first one twice."""
     alone = score_output(texts[0], [texts[1]], FRENCH, n_samples=400)
     both = score_output(texts[0], [texts[1], texts[0]], FRENCH, n_samples=20)
-    assert (both.bleu, both.detokenised_bleu) == (pytest.approx(100), pytest.approx(100))
+    assert (both.bleu, both.detokenised_bleu) == (100, 100)  # sacreBLEU: 100.00000000000004
     groups = tmp_path / "groups"
     groups.write_text("a\nb\na\n")
     scores = score_output(texts[0], [texts[1]], FRENCH, n_samples=400, groups=groups)

@@ -14,11 +14,13 @@ from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
+from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
 from tuning.loop.rerank import ListedText, rerank_lists
 from tuning.loop.settings import RerankConfig
 from tuning.metrics.by_name import MetricName
-from tuning.optimisers.contract import MertConfig, OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig, OptimizerResult
+from tuning.optimisers.nbest_pool import NBestPool
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 REVERSED = [" ".join(reversed(text.split())) for text in REFERENCES]
@@ -248,6 +250,51 @@ def test_the_command_compares_what_was_chosen(
     by_metric = {name: row["metrics"]["chrf"] for name, row in rows.items()}
     assert (by_metric["first"], by_metric["+A0"]) == (pytest.approx(FIRST_CHRF), 100)
     assert "tuned: chrf" in printed and "as in the tuning" in printed
+
+
+def test_without_a_test_text_the_command_prints_dev_scores(
+    text: ListedText, tmp_path: Path
+) -> None:
+    code, printed = run(*options(text, tmp_path / "out"), "--optimizer", "mert")
+    assert code == 0, printed
+    assert printed.splitlines()[-3:] == [
+        "first: dev bleu 0.00",
+        "reranked: dev bleu 100.00, 100.00",
+        f"weights in {tmp_path / 'out' / 'weights.json'}",
+    ]
+
+
+def test_lists_that_teach_nothing_are_told_on_the_last_line(
+    text: ListedText, tmp_path: Path
+) -> None:
+    alike = {"LM0": -1.0, "TM0": -1.0}
+    lists = [
+        {"hypotheses": [{"text": each["text"], "features": alike} for each in line["hypotheses"]]}
+        for line in LIST
+    ]
+    text.nbest.write_text("".join(json.dumps(each) + "\n" for each in lists))
+    code, printed = run(*options(text, tmp_path / "out"))
+    assert code == 0, printed
+    reason = "no feature whose weight may change differs between the hypotheses of a sentence"
+    assert printed.splitlines()[-1].endswith(
+        f"tokenised like it?; nothing can be learned from these lists: {reason}"
+    )
+
+
+def test_a_reranking_far_below_the_first_hypotheses_is_told(
+    text: ListedText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An optimiser that takes the wrong sign: the right hypotheses come first, and the last ones are chosen."""
+    lists = [{"hypotheses": each["hypotheses"][::-1]} for each in LIST]
+    text.nbest.write_text("".join(json.dumps(each) + "\n" for each in lists))
+
+    def wrong(pool: NBestPool, *_: object) -> OptimizerResult:
+        weights = dict.fromkeys(pool.names, 0.0) | {"LM0_0": -1.0}
+        return OptimizerResult(weights, 0.0)
+
+    monkeypatch.setattr(rerank, "load_optimizer", lambda name: wrong)
+    found = rerank_lists(text, None, tmp_path / "out", MERT)
+    assert found.caution == "reranked: first had 100.00, 100.00 better"
 
 
 def test_the_table_shows_the_column_that_was_tuned_for(text: ListedText, tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def test_without_a_feature_the_own_ones_are_weighed_anew(
 def test_a_list_of_one_cannot_be_reranked(system: FixedSystem, base: Path, tmp_path: Path) -> None:
     run = reranked(system, base, tmp_path / "run", config=replace(MERT, nbest_size=1))
     assert run.dev_bleu == run.iterations[0].bleu < 60
+    assert run.caution.endswith("all hypotheses of each sentence are the same")
 
 
 def test_a_finished_reranking_is_not_decoded_again(

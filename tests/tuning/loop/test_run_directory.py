@@ -247,7 +247,9 @@ ITERATION = {"weights": A, "bleu": 20.0, "length_ratio": 1.0, "oracle_bleu": 30.
         ({"hashes": ["a"]}, "in 'hashes', expected a table"),
         ({"weights": 5}, "found 5 in 'weights', expected a table"),
         ({"weights": {"LM0": 5}}, "found 5 in 'weights: LM0', expected a list"),
-        ({"weights": {"LM0": [float("nan")]}}, r"found \[nan\] as weights of 'LM0', expected fin"),
+        ({"weights": {"LM0": [float("nan")]}}, r"nan in 'weights\.LM0\[0\]', expected a finite"),
+        ({"dev_bleu": float("inf")}, "found inf in 'dev_bleu', expected a finite number"),
+        ({"iterations": [{**ITERATION, "bleu": float("nan")}]}, r"nan in 'iterations\[0\]\.bleu'"),
         ({"weights": {"LM0": [10**400]}}, "in 'weights: LM0', expected a number of at most 64"),
         ({"dev_bleu": "x"}, "found 'x' in 'dev_bleu', expected float"),
         ({"nbest_size": "x"}, "found 'x' in 'nbest_size', expected int"),
@@ -307,7 +309,8 @@ def test_a_feature_of_the_ini_without_a_weight_is_refused(tmp_path: Path) -> Non
         ('{"bleu": 1.0}', "the key 'weights' is missing"),
         ('{"bleu": "x", "weights": {"LM0": [1]}}', "found 'x' in 'bleu', expected float"),
         ('{"bleu": 1, "weights": {"LM0": [1, 2]}}', "found weights of other features"),
-        ('{"bleu": 1, "weights": {"LM0": [Infinity]}}', r"found \[inf\] as weights of 'LM0'"),
+        ('{"bleu": 1, "weights": {"LM0": [Infinity]}}', r"found inf in 'weights\.LM0\[0\]'"),
+        ('{"bleu": NaN, "weights": {"LM0": [1]}}', "found nan in 'bleu', expected a finite"),
     ],
 )
 def test_what_an_optimiser_found_is_checked(tmp_path: Path, text: str, fault: str) -> None:

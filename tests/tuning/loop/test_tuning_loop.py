@@ -18,7 +18,7 @@ from moses_bridge.decoding import interface
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import sparse_weights
-from tests.tuning.conftest import CONFIG
+from tests.tuning.conftest import CONFIG, HYPOTHESES
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
 from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
@@ -328,6 +328,71 @@ def test_where_the_last_weights_are_kept_bleu_ends_nothing(
     assert "kept: iteration 4; weights settled" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="other config"):
         system.run(tmp_path / "run", resume=True)
+
+
+def test_a_run_that_keeps_far_worse_weights_says_so_on_its_last_line(
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, BAD], []))
+    config = replace(system.config, keep="last")
+    result = system.run(tmp_path / "run", config=config)
+    loss = 100 - result.dev_bleu
+    assert loss > 40
+    assert result.caution.startswith(f"iteration 2 had 100.00, {loss:.2f} better; keep = ")
+    assert load_run(tmp_path / "run").caution == result.caution
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"kept: iteration 3; weights settled; warning: {result.caution}"
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, BAD], []))
+    assert not system.run(tmp_path / "best").caution
+
+
+def test_a_run_without_any_match_says_so(system: FixedSystem, tmp_path: Path) -> None:
+    system["reference"].write_text("u\nv\nw\n")
+    result = system.run(tmp_path / "run")
+    assert result.dev_bleu == 0
+    assert result.caution.startswith("it is 0: are the references of this text")
+
+
+@pytest.mark.parametrize(
+    ("nbest_size", "features", "reason"),
+    [
+        (1, None, "all hypotheses of each sentence are the same"),
+        (2, (-1.0, -2.0), "no feature whose weight may change differs between the hypotheses"),
+    ],
+)
+def test_a_run_on_lists_that_teach_nothing_says_so(
+    nbest_size: int,
+    features: tuple[float, float] | None,
+    reason: str,
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if features:
+        alike = [[(words, *features) for words, *_ in each] for each in HYPOTHESES]
+        monkeypatch.setitem(system.decoder.decode.__globals__, "HYPOTHESES", alike)
+    found = system.run(tmp_path / "run", config=replace(CONFIG, nbest_size=nbest_size))
+    assert found.caution.startswith(f"nothing can be learned from these lists: {reason}")
+
+
+@pytest.mark.parametrize("name", ["iter01.nbest.gz", "iter01.out"])
+def test_a_changed_file_of_a_decoding_is_made_again(
+    name: str, system: FixedSystem, tmp_path: Path
+) -> None:
+    """A list that lost its last sentence taught other weights when the run went on."""
+    whole = system.run(tmp_path / "run")
+    path = tmp_path / "run" / name
+    lines = [*read_lines(path)]
+    write_lines(path, lines[:-1])
+    n_calls = system.decoder.calls
+    for later in ("weights.json", "iter01.optimised.json"):
+        (tmp_path / "run" / later).unlink()
+    assert system.run(tmp_path / "run", resume=True) == whole
+    assert [*read_lines(path)] == lines
+    assert system.decoder.calls == n_calls + 1
 
 
 def test_the_limit_holds_where_the_last_weights_are_kept(

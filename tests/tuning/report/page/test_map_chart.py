@@ -53,6 +53,7 @@ def test_the_purity_of_neighbours_on_the_map(tmp_path: Path) -> None:
         MAP | {"points": [POINT | {"length": None}]},
         MAP | {"purity": [{"space": "map"}]},
         MAP | {"purity": None},
+        MAP | {"purity": [PURITY | {"share": float("nan")}]},
     ],
 )
 def test_something_else_is_refused(tmp_path: Path, value: object) -> None:
