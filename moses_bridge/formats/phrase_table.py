@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,11 +114,19 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
 
 
 def blocks_of_rows(
-    rows: Iterable[tuple[int, bytes]], path: StrPath, min_rows: int, n_scores: int | None = None
+    rows: Iterable[tuple[int, bytes]],
+    path: StrPath,
+    min_rows: int,
+    n_scores: int | None = None,
+    are_probs: bool = False,
 ) -> Iterator[Block]:
-    """Like `read_blocks`, for some rows of a table with their 1-based line numbers; `path` is for errors."""
+    """Like `read_blocks`, for some rows of a table with their 1-based line numbers; `path` is for errors.
+
+    With are_probs a negative score is an error too.
+    """
     block, score_columns = Block(), list[bytes]()
     last_column, source = None, b""
+    checked = partial(_checked_number, are_probs=are_probs)
     try:
         for line_number, line in rows:
             if not block.lines:
@@ -128,7 +137,7 @@ def blocks_of_rows(
                 if not source or source.endswith(b"]") or len(columns) < FEWEST_COLUMNS:
                     split_row(line, path, line_number)  # other rows pass all of its checks
                 if len(block.lines) >= min_rows and source != block.sources[-1]:
-                    n_scores = _checked_number(score_columns, n_scores, path, block.first_line)
+                    n_scores = checked(score_columns, n_scores, path, block.first_line)
                     yield block
                     block, score_columns = Block(first_line=line_number), []
             block.lines.append(line)
@@ -136,10 +145,10 @@ def blocks_of_rows(
             block.targets.append(columns[TARGET].strip(BLANKS))
             score_columns.append(columns[SCORES])
     except InputError:
-        _checked_number(score_columns, n_scores, path, block.first_line)
+        checked(score_columns, n_scores, path, block.first_line)
         raise
     if block.lines:
-        _checked_number(score_columns, n_scores, path, block.first_line)
+        checked(score_columns, n_scores, path, block.first_line)
         yield block
 
 
@@ -246,16 +255,17 @@ def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> No
         raise InputError(path, line_number, found, expected, "Only phrase-based tables can be read")
 
 
-def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None) -> int:
+def check_row(
+    line: bytes, path: StrPath, line_number: int, n_scores: int | None, are_probs: bool = False
+) -> int:
     """Count a row's dense scores.
 
     Raises:
-        InputError: the row is malformed, as for `read_blocks`.
+        InputError: the row is malformed, as for `read_blocks`, or with are_probs a score is negative.
     """
     columns = split_row(line, path, line_number)
-    return agreed_number(
-        _n_numbers(columns[SCORES], path, line_number), n_scores, path, line_number
-    )
+    n_found = _n_numbers(columns[SCORES], path, line_number, are_probs)
+    return agreed_number(n_found, n_scores, path, line_number)
 
 
 def in_brackets(word: bytes) -> bool:
@@ -280,26 +290,31 @@ def agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: 
 
 
 def _checked_number(
-    columns: Sequence[bytes], n_scores: int | None, path: StrPath, first_line: int
+    columns: Sequence[bytes], n_scores: int | None, path: StrPath, first_line: int, are_probs: bool
 ) -> int | None:
     """Check that all rows have equally many scores, all finite numbers, and return their number."""
-    if n_scores is not None and are_plain_numbers(_joined(columns), n_scores):
+    joined = _joined(columns)
+    is_signed = b" -" in joined or b"\n-" in joined or joined.startswith(b"-")
+    is_plain = n_scores is not None and are_plain_numbers(joined, n_scores)
+    if is_plain and not (are_probs and is_signed):
         return n_scores
     for line_number, column in enumerate(columns, start=first_line):
-        n_found = _n_numbers(column, path, line_number)
+        n_found = _n_numbers(column, path, line_number, are_probs)
         if n_found != n_scores:
             n_scores = agreed_number(n_found, n_scores, path, line_number)
     return n_scores
 
 
-def _n_numbers(column: bytes, path: StrPath, line_number: int) -> int:
-    """Count the scores of a column, checking that all are finite numbers."""
+def _n_numbers(column: bytes, path: StrPath, line_number: int, are_probs: bool) -> int:
+    """Count the scores of a column, checking that all are finite numbers, and with are_probs from 0 on."""
+    least = 0.0 if are_probs else -math.inf
     scores = _plain_scores(column)
-    if scores is not None:
+    if scores is not None and min(scores, default=0.0) >= least:
         return len(scores)
     tokens = score_tokens(column)
     for token in tokens:
-        if not math.isfinite(to_number(token)):
+        number = to_number(token)
+        if not math.isfinite(number) or number < least:
             raise _score_fault(token, path, line_number)
     return len(tokens)
 

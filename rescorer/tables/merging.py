@@ -41,10 +41,12 @@ def merge_shards(
     """
     place, patch = place_of(out), None
     old_ini = check_places([place_of(part) for part in parts], place, ini, ini_out)
-    record = merged(parts, out, command)
+    records = _in_order([RunRecord.read(str(part)) for part in parts])
     if old_ini is not None and ini_out is not None:
-        patch = IniPatch.of(old_ini, ini_out, Path(record.path), out)
-    return report(record, place, patch)
+        scored = records[0]
+        patch = IniPatch.of(old_ini, ini_out, Path(scored.path), out)
+        patch.check(scored.n_old_scores + scored.config.n_replaced, scored.path)
+    return report(_merged(records, out, command), place, patch)
 
 
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
@@ -61,7 +63,10 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
         ConfigError: out has another suffix than the parts.
         UserError: another command is writing the table.
     """
-    ordered = _in_order([RunRecord.read(str(part)) for part in parts])
+    return _merged(_in_order([RunRecord.read(str(part)) for part in parts]), out, command)
+
+
+def _merged(ordered: Sequence[RunRecord], out: Path, command: str) -> RunRecord:
     for part in ordered:
         if Path(part.out).suffix != out.suffix:
             name = Path(part.out).name

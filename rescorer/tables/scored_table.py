@@ -78,7 +78,8 @@ class Run:
             shard = dataclasses.replace(config.shard, block_rows=config.block_rows)
             config = dataclasses.replace(config, shard=shard)
         check_columns(scorers, config)
-        table = SourceTable.open(source, config.max_bad_rows, config.shard)
+        are_probs = config.column_format == "prob"
+        table = SourceTable.open(source, config.max_bad_rows, config.shard, are_probs)
         if replace:
             config = RunRecord.read(path).replaced_by(table.n_scores, config)
         patch = None

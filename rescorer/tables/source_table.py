@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -21,6 +23,9 @@ from moses_bridge.formats.phrase_table import (
     source_column,
 )
 
+SAMPLE_BYTES = (
+    1 << 20
+)  # at either end; the end of gzip, bzip2 and xz files depends on all of their content
 BLOCKS_OF_A_SHARD = 2  # at least, so that no shard is empty unless one source fills several blocks
 NumberedRow = tuple[int, bytes]
 
@@ -98,9 +103,13 @@ def _n_rows(table: StrPath) -> int:
 
 @dataclass
 class BadRows:
-    """The malformed rows left out by a run; more of them than the limit are an error."""
+    """The malformed rows left out by a run; more of them than the limit are an error.
+
+    With are_probs a row with a negative score is malformed.
+    """
 
     limit: int
+    are_probs: bool = False
     rows: list[bytes] = field(default_factory=list)
 
     def well_formed(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
@@ -112,7 +121,7 @@ class BadRows:
         n_scores = None
         for line_number, line in rows:
             try:
-                n_scores = check_row(line, path, line_number, n_scores)
+                n_scores = check_row(line, path, line_number, n_scores, self.are_probs)
             except InputError:
                 if len(self.rows) >= self.limit:
                     raise
@@ -138,14 +147,22 @@ class SourceTable:
     rows: Iterator[NumberedRow]
 
     @classmethod
-    def open(cls, place: Place, max_bad_rows: int = 0, shard: Shard | None = None) -> SourceTable:
+    def open(
+        cls,
+        place: Place,
+        max_bad_rows: int = 0,
+        shard: Shard | None = None,
+        are_probs: bool = False,
+    ) -> SourceTable:
         """Open a table, or a shard of it, and read the first row but for malformed ones left out.
+
+        With are_probs its scores are probabilities, and a negative one is an error.
 
         Raises:
             InputError: there is no row, or the first one is malformed.
         """
         path, identity = str(place), table_identity(place)
-        bad_rows = BadRows(max_bad_rows)
+        bad_rows = BadRows(max_bad_rows, are_probs)
         rows = shard_rows(path, shard) if shard else numbered_rows(path)
         with contextlib.ExitStack() as on_error:
             on_error.callback(rows.close)
@@ -155,7 +172,9 @@ class SourceTable:
                 expected = "a phrase table, or fewer shards of it"
                 raise InputError(path, None, "no row to score", expected)
             line_number, line = first
-            n_scores = check_row(line, path, line_number, None)
+            n_scores = check_row(
+                line, path, line_number, None
+            )  # its signs are checked with its block
             on_error.pop_all()
         has_alignment = bool(alignment_column(line))
         return cls(path, identity, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))
@@ -167,15 +186,33 @@ class SourceTable:
             InputError: a row is malformed, or there are more such rows than may be left out.
         """
         n_earlier = 0
-        for block in blocks_of_rows(self.rows, self.path, block_rows):
+        are_probs = self.bad_rows.are_probs
+        for block in blocks_of_rows(self.rows, self.path, block_rows, are_probs=are_probs):
             if n_earlier >= n_done:
                 yield block
             n_earlier += len(block)
 
 
 def table_identity(table: Place) -> dict[str, Any]:
-    """Path, size and time of change of a table; the path alone for a stream or a missing file."""
+    """Path, size, time of change and SHA-256 of both ends of a table.
+
+    It is the path alone for a stream or a missing file.
+    """
     if isinstance(table, Stream) or not table.exists():
         return {"path": str(table)}
     state = table.stat()
-    return {"path": str(table.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}
+    return {
+        "path": str(table.resolve()),
+        "bytes": state.st_size,
+        "modified_ns": state.st_mtime_ns,
+        "ends_sha256": _digest_of_ends(table, state.st_size),
+    }
+
+
+def _digest_of_ends(table: Path, n_bytes: int) -> str:
+    """SHA-256 of the first and the last megabyte of a file, in hexadecimal."""
+    with table.open("rb") as stream:
+        digest = hashlib.sha256(stream.read(SAMPLE_BYTES))
+        stream.seek(max(0, n_bytes - SAMPLE_BYTES))
+        digest.update(stream.read(SAMPLE_BYTES))
+    return digest.hexdigest()

@@ -103,6 +103,8 @@ SHORT = {
     "mu": "mark-unknown",
     "xi": "xml-input",
     "mp": "monotone-at-punctuation",
+    "mbr": "minimum-bayes-risk",
+    "lmbr": "lminimum-bayes-risk",
 }
 KNOWN = HONOURED | REPLACED | IDLE | OF_STACK_SEARCH | ONLY_OFF | REFUSED | ONLY_AS.keys()
 WITHOUT_EFFECT = REPLACED | IDLE | OF_STACK_SEARCH
@@ -136,7 +138,7 @@ def check_settings(ini: MosesIni) -> None:
 
 def _suggestion(section: str) -> str:
     """A question naming the section most like an unknown one; empty if none is."""
-    near = difflib.get_close_matches(section, sorted(KNOWN), 1)
+    near = difflib.get_close_matches(section.lower(), sorted(KNOWN), 1)
     meant = SHORT.get(section) or (near[0] if near else "")
     return f"; did you mean [{meant}]?" if meant else ""
 

@@ -427,6 +427,32 @@ def test_a_run_that_was_stopped_after_one_row_continues_with_the_next(tmp_path: 
     assert second.scorer.n_calls == 2
 
 
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_table_changed_meanwhile_is_scored_anew(tmp_path: Path, row: int) -> None:
+    """Its size and time are those of before."""
+    table, out = tmp_path / "table", tmp_path / "out"
+    rows = [b"a ||| x ||| 1", b"b ||| x ||| 1", b"c ||| x ||| 1"]
+    table.write_bytes(b"\n".join(rows) + b"\n")
+
+    class Stopping(WordCount):
+        def values(self, batch: Batch) -> NDArray[np.float64]:
+            if batch.sources[0] != b"a":
+                raise Stop
+            return super().values(batch)
+
+    config = ColumnConfig(block_rows=1)
+    with pytest.raises(Stop):
+        add_columns(
+            Run.prepare(str(table), str(out), [NamedScorer("count", Stopping(), "1")], config)
+        )
+    time = table.stat().st_mtime_ns
+    rows[row] = rows[row].replace(b"1", b"2")
+    table.write_bytes(b"\n".join(rows) + b"\n")
+    os.utime(table, ns=(time, time))
+    add_columns(Run.prepare(str(table), str(out), [word_count()], config, resume=True))
+    assert [line[: len(rows[0])] for line in out.read_bytes().splitlines()] == rows
+
+
 @pytest.mark.parametrize(
     "change",
     [

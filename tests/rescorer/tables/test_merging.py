@@ -234,6 +234,15 @@ def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_an_ini_for_another_number_of_scores_is_refused_before_the_merging(tmp_path: Path) -> None:
+    parts, ini = shards(tmp_path), tmp_path / "moses.ini"
+    ini.write_bytes(INI.replace(b"num-features=2", b"num-features=3").replace(b"0.20", b"0.2 0.2"))
+    message = r"moses\.ini: found num-features=3 for TM, expected 2, as the rows of .*table\.gz"
+    with pytest.raises(InputError, match=message):
+        merge_shards(parts, tmp_path / "out.gz", ini, tmp_path / "out.ini")
+    assert not (tmp_path / "out.gz").exists() and not (tmp_path / "out.ini").exists()
+
+
 def test_shards_of_another_width_are_refused(tmp_path: Path) -> None:
     """Their settings say the same; what the rows have does not."""
     first, second = shards(tmp_path)

@@ -321,3 +321,21 @@ def test_a_stream_is_not_resumed(
     with pytest.raises(ConfigError, match="cannot be resumed"):
         score_table(path, out, [LENGTH], ColumnConfig(), resume=True)
     assert not list(tmp_path.glob("*out*"))
+
+
+@pytest.mark.parametrize("place", [0, 3, 4])
+@pytest.mark.parametrize("block_rows", [1, 100])
+def test_a_negative_score_is_refused_as_by_check(
+    tmp_path: Path, place: int, block_rows: int
+) -> None:
+    rows = [row.replace(b"0.5", b"-0.7") if row == ROWS[place] else row for row in ROWS]
+    table = written(tmp_path / "table.gz", b"\n".join(rows) + b"\n")
+    message = f"table.gz:{place + 1}: found the score '-0.7', expected a probability. Moses takes"
+    with pytest.raises(InputError, match=message):
+        score_table(
+            str(table), str(tmp_path / "out.gz"), [LENGTH], ColumnConfig(block_rows=block_rows)
+        )
+    assert not (tmp_path / "out.gz").exists()
+    score_table(str(table), str(tmp_path / "log.gz"), [LENGTH], ColumnConfig(column_format="log"))
+    score_table(str(table), str(tmp_path / "out.gz"), [LENGTH], ColumnConfig(max_bad_rows=1))
+    assert (tmp_path / "out.gz.bad").read_bytes() == rows[place] + b"\n"

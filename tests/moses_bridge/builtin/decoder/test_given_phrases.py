@@ -64,6 +64,24 @@ def test_it_is_like_a_row_of_the_table(
     assert found == nbest_of(write_bigram_model(table), "u v w")
 
 
+def in_four(ini: Path) -> Path:
+    """The model with the fourth root of each probability as each of four scores."""
+    text = ini.read_text().replace("num-features=1", "num-features=4")
+    ini.write_text(text.replace("TranslationModel0= 0.3", "TranslationModel0= 0.3 0.1 -0.2 0.4"))
+    rows = [row.split(" ||| ") for row in (ini.parent / "table").read_text().splitlines()]
+    roots = [" ".join([repr(float(row[2]) ** 0.25)] * 4) for row in rows]
+    lines = [f"{row[0]} ||| {row[1]} ||| {root}\n" for row, root in zip(rows, roots, strict=True)]
+    (ini.parent / "table").write_text("".join(lines))
+    return ini
+
+
+def test_its_probability_is_in_equal_parts_in_all_scores(write_bigram_model: Write) -> None:
+    line = 'u <n translation="z c" prob="0.7">v</n> w'
+    found = nbest_of(in_four(write_bigram_model(TABLE)), line, "inclusive")
+    expected = nbest_of(in_four(write_bigram_model(TABLE + "v ||| z c ||| 0.7\n")), "u v w")
+    assert found == expected and any(" z c " in entry for entry in found)
+
+
 def test_words_that_only_a_longer_span_translates_are_copied_as_unknown(
     write_bigram_model: Write,
 ) -> None:

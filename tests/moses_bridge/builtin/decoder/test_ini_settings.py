@@ -59,6 +59,8 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
         ("[weight-add]\nsparse", "no \\[weight-add\\]; remove it"),
         ("[constraint]\nfile", "does not know \\[constraint\\]"),
         ("[distortion-limits]\n3", "does not know .*; did you mean \\[distortion-limit\\]"),
+        ("[mbr]\ntrue", "does not know \\[mbr\\]; did you mean \\[minimum-bayes-risk\\]"),
+        ("[WEIGHT]\nLM0= 1", "does not know \\[WEIGHT\\]; did you mean \\[weight\\]"),
         ("[dl]\n3", "does not know \\[dl\\]; did you mean \\[distortion-limit\\]"),
     ],
 )

@@ -153,6 +153,18 @@ def test_a_mixture_has_the_mean_probabilities(
     assert found["a b"] == pytest.approx([*logs((1 - first) * 0.4, (1 - second) * 0.5), 0])
 
 
+def test_the_least_score_of_a_mixture_is_that_of_moses(tmp_path: Path) -> None:
+    """A quarter of e^-100 is less than that, but no score is below -100."""
+    one = {**ONE, ("u", "b"): (1e-60, 0.1)}
+    ini = write_model(tmp_path, tables=(one, TWO))
+    text = ini.read_text().replace("PhraseDictionaryGroup", "PhraseDictionaryMultiModel")
+    mixture = "components=One,Two num-features=2 mode=interpolate lambda=1,3"
+    text = text.replace("members=One,Two num-features=4", mixture)
+    ini.write_text(text.replace("Both= 0.300 0.100 0.200 0.050", "Both= 0.3 0.1"))
+    found = dict(chosen(load_model(ini, None, None), "u"))
+    assert found["b"] == pytest.approx([-100, math.log(0.25 * 0.1), 0])
+
+
 def test_a_table_gives_its_best_translations_by_its_own_weights(tmp_path: Path) -> None:
     """By One's weights `a` is better than `b`; by Two's weights `a` is better than `a b`, too."""
     model = load_model(write_model(tmp_path, limits=(1, 1, 0)), None, None)
