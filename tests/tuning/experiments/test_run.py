@@ -180,7 +180,7 @@ def test_a_dry_run_tells_the_time_of_each_step_and_writes_nothing(
     assert files_below(place) == before
     lines = capsys.readouterr().out.splitlines()
     # A tenth of the default scale's 60,000 pairs.
-    assert lines[0] == "       6.0 s  reckoned  model/moses.ini  (moses-bridge build)"
+    assert lines[0] == "       8.0 s  reckoned  model/moses.ini  (moses-bridge build)"
     assert lines[-1].startswith("9 steps to do, about ")
     run_experiment(["mine.toml"], settings())
     Path("b/table.json").unlink()
@@ -207,7 +207,7 @@ def test_a_make_around_it_changes_nothing(
 def test_files_can_be_made_instead_of_tables(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tuning.run("mine.toml", "b", corpus="corpus", goals=["runs/start/weights.json"])
+    tuning.run("mine.toml", "b", {"corpus": "corpus", "goals": ["runs/start/weights.json"]})
     assert logged() == STEPS[:3]
     assert capsys.readouterr().out == ""
 
