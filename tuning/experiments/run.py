@@ -90,9 +90,9 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
     """
     if settings.dry_run:
         steps, at_once = planned_steps(experiment, settings), steps_at_once(settings)
-        for name, command, seconds, is_measured in steps:
-            how = "measured" if is_measured else "reckoned"
-            print(f"{duration(seconds):>12}  {how}  {name}  ({command})")
+        for step in steps:
+            how = "measured" if step.is_measured else "reckoned"
+            print(f"{duration(step.seconds):>12}  {how}  {step.name}  ({step.command})")
         total = duration(sum(step.seconds for step in steps) / at_once)
         print(f"{len(steps)} steps to do, about {total} with {at_once} at a time")
         return
@@ -282,7 +282,8 @@ def _started(command: Sequence[str], messages: IO[bytes]) -> Iterator[subprocess
 
     def end(number: int, frame: FrameType | None) -> None:
         ended_by.append(signal.Signals(number))
-        raise KeyboardInterrupt
+        if len(ended_by) == 2:  # another signal finds the work below already begun
+            raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
     earlier = {number: signal.signal(number, end) for number in FORWARDED if is_main}

@@ -236,8 +236,11 @@ def test_what_is_missing_is_one_error(place: Path, monkeypatch: pytest.MonkeyPat
         run_experiment(["mine.toml"], settings())
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
-def test_a_signal_ends_the_steps_too(place: Path, number: int, status: int) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [([signal.SIGINT], 130), ([signal.SIGTERM], -15), ([signal.SIGTERM, signal.SIGTERM], -15)],
+)
+def test_a_signal_ends_the_steps_too(place: Path, numbers: list[int], status: int) -> None:
     (place / "bin" / "slow").touch()
     program = (
         f"import sys; sys.argv[0] = {str(place / 'bin' / 'tuning')!r}; "
@@ -252,7 +255,8 @@ def test_a_signal_ends_the_steps_too(place: Path, number: int, status: int) -> N
     while not (started.exists() and started.read_text()):
         assert running.poll() is None
         time.sleep(0.05)
-    running.send_signal(number)
+    for number in numbers:
+        running.send_signal(number)
     assert running.wait(20) == status
     assert has_ended(int(started.read_text()))
     started.with_name("slow").unlink()
