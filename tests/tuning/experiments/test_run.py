@@ -126,7 +126,8 @@ def has_ended(process: int) -> bool:
 def test_a_run_makes_the_tables_and_prints_them_below_their_titles(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_experiment(["mine.toml"], settings())
+    odd = Path("mine.toml").rename(r"mine #1: 50% of $(x)\.toml")
+    run_experiment([odd], settings())
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{TITLE}\ntable.txt by compare\n")
     assert printed.out.rstrip().endswith("b/report.html")
