@@ -221,10 +221,8 @@ rerank(dev_list: StrPath, source: StrPath, references: StrPath | Sequence[StrPat
 test_list: StrPath | None = None, test_source: StrPath | None = None, \
 models: Mapping[str, StrPath] | None = None, nbest_features: Sequence[str] = (), \
 settings: Mapping[str, Any] | None = None, seed: int = 1, jobs: int = 1, overwrite: bool = False) -> Reranked
-run(experiment: StrPath | Sequence[StrPath], out: StrPath, corpus: StrPath | None = None, \
-model: StrPath | None = None, languages: tuple[str, str] = ('en', 'fr'), \
-scale: Scale = 'small', changes: Sequence[str] = (), \
-goals: Sequence[str] = (), dry_run: bool = False) -> None
+run(experiment: StrPath | Sequence[StrPath], out: StrPath, \
+settings: Mapping[str, Any] | None = None) -> None
 tune(ini: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out: StrPath, \
 settings: Mapping[str, Any] | None = None, seed: int = 1, resume: bool = False, \
 init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1, \

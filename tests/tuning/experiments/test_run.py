@@ -126,7 +126,8 @@ def has_ended(process: int) -> bool:
 def test_a_run_makes_the_tables_and_prints_them_below_their_titles(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_experiment(["mine.toml"], settings())
+    odd = Path("mine.toml").rename(r"mine #1: 50% of $(x)\.toml")
+    run_experiment([odd], settings())
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{TITLE}\ntable.txt by compare\n")
     assert printed.out.rstrip().endswith("b/report.html")
@@ -180,7 +181,7 @@ def test_a_dry_run_tells_the_time_of_each_step_and_writes_nothing(
     assert files_below(place) == before
     lines = capsys.readouterr().out.splitlines()
     # A tenth of the default scale's 60,000 pairs.
-    assert lines[0] == "       6.0 s  reckoned  model/moses.ini  (moses-bridge build)"
+    assert lines[0] == "       8.0 s  reckoned  model/moses.ini  (moses-bridge build)"
     assert lines[-1].startswith("9 steps to do, about ")
     run_experiment(["mine.toml"], settings())
     Path("b/table.json").unlink()
@@ -207,7 +208,7 @@ def test_a_make_around_it_changes_nothing(
 def test_files_can_be_made_instead_of_tables(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tuning.run("mine.toml", "b", corpus="corpus", goals=["runs/start/weights.json"])
+    tuning.run("mine.toml", "b", {"corpus": "corpus", "goals": ["runs/start/weights.json"]})
     assert logged() == STEPS[:3]
     assert capsys.readouterr().out == ""
 
@@ -236,8 +237,11 @@ def test_what_is_missing_is_one_error(place: Path, monkeypatch: pytest.MonkeyPat
         run_experiment(["mine.toml"], settings())
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
-def test_a_signal_ends_the_steps_too(place: Path, number: int, status: int) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [([signal.SIGINT], 130), ([signal.SIGTERM], -15), ([signal.SIGTERM, signal.SIGTERM], -15)],
+)
+def test_a_signal_ends_the_steps_too(place: Path, numbers: list[int], status: int) -> None:
     (place / "bin" / "slow").touch()
     program = (
         f"import sys; sys.argv[0] = {str(place / 'bin' / 'tuning')!r}; "
@@ -252,7 +256,8 @@ def test_a_signal_ends_the_steps_too(place: Path, number: int, status: int) -> N
     while not (started.exists() and started.read_text()):
         assert running.poll() is None
         time.sleep(0.05)
-    running.send_signal(number)
+    for number in numbers:
+        running.send_signal(number)
     assert running.wait(20) == status
     assert has_ended(int(started.read_text()))
     started.with_name("slow").unlink()
