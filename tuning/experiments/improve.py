@@ -20,7 +20,7 @@ from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_absolute_paths, with_path
 from moses_bridge.formats.ngram_scorer import as_texts
 from tuning.compare.comparison import Comparison, ResultRow, read_comparison
-from tuning.experiments.description import Experiment, read_experiment
+from tuning.experiments.description import Experiment, System, read_experiment
 from tuning.experiments.improve_checks import check_inputs, check_room
 from tuning.experiments.improve_plan import (
     BASELINE,
@@ -155,7 +155,7 @@ def _install(settings: ImproveSettings, work: Path, experiment: Experiment, choi
         if str(work / network) in words:
             shutil.copytree(work / network, out / network, dirs_exist_ok=True)
     ini = settings.ini
-    for column in experiment.systems[choice.system].columns:
+    for column in _searched(experiment, choice.system).columns:
         new = out / column / INI_NAME
         command = ["rescorer", "score", _table(read_ini(ini)), "--ini", ini, "--ini-out", new]
         command += ["--model", work / str(experiment.columns[column].network), "--resume"]
@@ -195,7 +195,7 @@ def readme(
     tried = [f"    {bleu:5.2f}  {experiment.systems[name].label}" for name, bleu in by_dev]
     chosen = experiment.systems[choice.system]
     uses_moses = f"Moses loads {settings.out}/moses.ini."
-    if chosen.search:
+    if _searched(experiment, choice.system).search:
         uses_moses = (
             "Its networks are part of the search of the built-in decoder; Moses cannot load them."
         )
@@ -234,6 +234,11 @@ def verdict_line(comparison: Comparison) -> str:
     if is_sure and lead > 0 and (share := round(human_agreement(lead, "BLEU"))) > 50:
         parts.append(f"people would prefer it in {share}% of cases")
     return "; ".join([*parts, f"columns of noise: {_delta(noise):+.2f}"])
+
+
+def _searched(experiment: Experiment, system: str) -> System:
+    """The system, or the one whose lists it reranks."""
+    return experiment.systems[experiment.systems[system].reranks or system]
 
 
 def _delta(row: ResultRow) -> float:

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError, UserError, shown
 from moses_bridge.base.near_copies import FAR, nearest_similarities
 from moses_bridge.base.progress import estimated_lines
-from moses_bridge.base.textio import count_lines, read_lines, read_parallel
+from moses_bridge.base.textio import count_lines, read_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_ini
 from moses_bridge.formats.moses_ini_edits import new_ini
 from moses_bridge.formats.phrase_table import parse_row, source_column
@@ -22,13 +22,9 @@ from tuning.experiments.improve_settings import ImproveSettings
 
 ROWS_CHECKED = 1000  # of each phrase table; the steps read all of them
 WORDS_SHOWN = 5
-NEAR, MOST_NEAR = (
-    0.8,
-    0.5,
-)  # a dev text with a larger share of sentences so similar to training ones is refused
-MOST_COMPARED = (
-    3 * 10**8
-)  # pairs of sentences, some seconds; of more, only equal sentences are found
+NEAR = 0.8  # similarity of a near copy
+MOST_NEAR = 0.5  # share of near copies of training sentences in a dev text
+MOST_COMPARED = 3 * 10**8  # pairs of sentences; of more, only equal ones are found
 ESCAPED, PLAIN = re.compile(rb"&(?:apos|quot|lt|gt|#91|#93);"), re.compile(rb"['\"<>\[\]]")
 
 
@@ -140,8 +136,10 @@ def _read_text(part: str, settings: ImproveSettings, text: _Text) -> None:
         if not path.is_file():
             hint = f"--{part} is the common beginning of its names, --languages are their ends"
             raise InputError(path, None, "no such file", f"a side of the {part} text", hint)
-    for number, lines in enumerate(read_parallel(*paths), start=1):
+    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), start=1):
         for path, line in zip(paths, lines, strict=True):
+            if line is None:
+                raise InputError(path, number, "the end", "a line, as the other side has one")
             _check_line(path, number, line)
         text.escaped = text.escaped or (number if any(map(ESCAPED.search, lines)) else None)
         text.plain = text.plain or (number if any(map(PLAIN.search, lines)) else None)

@@ -236,6 +236,7 @@ def test_nothing_better_is_said() -> None:
     ("system", "moses"),
     [
         ("cslm-nnjm", "Moses cannot load them."),
+        ("columns-rnnsearch", "Moses cannot load them."),
         ("home-both", "Moses loads better/moses.ini."),
         ("lists-cslm", "Moses's search is that of better/moses.ini; its lists are reranked."),
     ],

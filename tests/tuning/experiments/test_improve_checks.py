@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "missing text": (lambda folder: (folder / "dev.fr").unlink(), "dev.fr: found no such file"),
     "unequal length": (
         lambda folder: (folder / "test.fr").write_text("z y\n"),
-        "test.fr:2: found the end of the file",
+        "test.fr:2: found the end, expected a line",
     ),
     "one sentence": (
         lambda folder: [(folder / f"test.{side}").write_text("a\n") for side in ("en", "fr")],
