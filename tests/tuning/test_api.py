@@ -50,6 +50,8 @@ def test_a_tuning_run(system: FixedSystem, tmp_path: Path) -> None:
     assert frame[weights].abs().sum(axis=1).to_numpy() == pytest.approx(1)
     assert frame.index[0] == 1
     assert "<svg" in found._repr_svg_()
+    n_decodings = len(frame)
+    assert repr(found) == f"<Tuned {tmp_path / 'run'}: dev BLEU 100.00 in {n_decodings} decodings>"
 
 
 def test_the_last_decoding_before_the_limit_only_measures(
@@ -78,6 +80,7 @@ def test_a_comparison(system: FixedSystem, tmp_path: Path) -> None:
     assert (frame["against_baseline.low"] <= delta).tolist() == [False, True]
     texts_of_frame = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
     assert texts_of_frame == ["against_baseline.covers_runs"]
+    assert repr(found) == "<Compared Baseline, <B>; 3 sentences>"
     shown = found._repr_html_()
     assert "<td>&lt;B&gt;</td>" in shown and "<td>100.00</td>" in shown and "<B>" not in shown
     assert found.write(tmp_path / "table") == (tmp_path / "table" / "table.txt").read_text()

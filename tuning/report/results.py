@@ -23,6 +23,7 @@ from tuning.report.write import write_comparison
 # Left out of a comparison's frame, as no number or several; `Comparison.rows` has them.
 LEFT_OUT = ("runs", "weights", "precisions", "words", "tuned_for")
 # Values inside a row; a row may be without any of them.
+MOST_SHOWN = 400  # characters of the names of systems
 PARTS = ("against_baseline", "against_control", "far")
 
 
@@ -37,6 +38,10 @@ class Tuned:
 
     directory: Path
     run: TuningRun
+
+    def __repr__(self) -> str:
+        n_decodings = len(self.run.iterations)
+        return f"<Tuned {self.directory}: dev BLEU {self.dev_bleu:.2f} in {n_decodings} decodings>"
 
     @property
     def dev_bleu(self) -> float:
@@ -86,6 +91,10 @@ class Compared:
     """
 
     comparison: Comparison
+
+    def __repr__(self) -> str:
+        systems = ", ".join(row.system for row in self.comparison.rows)
+        return f"<Compared {systems[:MOST_SHOWN]}; {self.comparison.n_sentences} sentences>"
 
     def frame(self) -> pd.DataFrame:
         """A row for each system, its name as the index.
