@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from moses_bridge.base.errors import ToolError
+from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import StrPath, open_read, open_write
 
 STDERR_TAIL_BYTES = 2000
@@ -32,6 +33,7 @@ def run_program(
 
     The file stdin_path is its standard input, decompressed by suffix; None is an empty one. The
     file stdout_path is its standard output, written whole or not at all; nothing is returned then.
+    Of its standard error the last lines that begin with "note: " are shown.
 
     Raises:
         InputError: the input cannot be read.
@@ -56,6 +58,9 @@ def run_program(
             shutil.copyfileobj(process.stdout, stdout)
         if process.returncode != 0:
             raise ToolError(command, process.returncode, error_tail(stderr))
+        for line in error_tail(stderr).splitlines():
+            if line.startswith("note: "):
+                print_note(line)
         return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
 
 

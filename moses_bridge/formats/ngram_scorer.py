@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import select
 import shlex
 import struct
 from collections.abc import Callable, Sequence
@@ -35,13 +37,17 @@ from typing import IO, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
 from moses_bridge.base.programs import InteractiveProgram
+from moses_bridge.base.progress import print_note
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.words import split_words
 
 GREETING = b"ngram-scorer"
 N_NUMBERS = {b"1": 3, b"2": 5}  # in the greeting, by version
+INT32 = re.compile(rb"-?\d{1,9}")
+LONGEST_NGRAM = 999  # words
+NOTE_SECONDS = 10.0  # without an answer, until the user is told
 WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
 NO_ID = -1
@@ -206,6 +212,8 @@ class ScorerProcess:
         self._started_by = os.getpid()
         self._program = InteractiveProgram(command)
         self.pid = self._program.pid
+        self._ready = select.poll()
+        self._ready.register(self._program.output, select.POLLIN)
         try:
             self.order, self.start_id, self.end_id, self.open_id, source = self._greeting()
             self.reads_source = bool(source)
@@ -259,14 +267,21 @@ class ScorerProcess:
         return lambda: np.frombuffer(self._receive(4 * len(ngrams)), "<f4")
 
     def _greeting(self) -> tuple[int, ...]:
+        self._wait("greeting")
         line = self._program.output.readline(200)
         name, _, rest = line.partition(b" ")
         version, *numbers = rest.split() or [b""]
-        if name != GREETING or len(numbers) != N_NUMBERS.get(version, -1):
+        fits = len(numbers) == N_NUMBERS.get(version) and all(map(INT32.fullmatch, numbers))
+        if name != GREETING or not fits:
             raise self._lost_or_failed(
                 f"found {line!r}, expected a line {GREETING.decode()} 2 ORDER START END OPEN SOURCE"
             )
         found = [int(number) for number in numbers]
+        if not 1 <= found[0] <= LONGEST_NGRAM:
+            raise self._lost_or_failed(
+                f"found the ORDER {found[0]} in {line!r}, expected the words of an n-gram, "
+                f"1 to {LONGEST_NGRAM}"
+            )
         return (*found, NO_ID, 0) if version == b"1" else (*found,)
 
     def _ask(self, kind: bytes, payload: bytes, n_bytes: int) -> bytes:
@@ -280,7 +295,17 @@ class ScorerProcess:
         except OSError as error:
             raise self._lost_or_failed(str(error)) from error
 
+    def _wait(self, what: str) -> None:
+        """Wait for the command's next bytes, and tell the user if that takes long."""
+        if not self._ready.poll(1000 * NOTE_SECONDS):
+            command = shlex.join(self._program.command)
+            print_note(
+                f"{command}: no {what} for {NOTE_SECONDS:.0f} s; a scorer must answer each request "
+                "and flush its output"
+            )
+
     def _receive(self, n_bytes: int) -> bytes:
+        self._wait("answer")
         answer = self._program.output.read(n_bytes)
         if len(answer) < n_bytes:
             raise self._lost_or_failed("the answer breaks off")
@@ -289,7 +314,10 @@ class ScorerProcess:
     def failure(self, what: str) -> ToolError:
         """End the process; return its own error message, or `what`, as an error."""
         status = self._program.end()
-        return ToolError(self._program.command, status, self._program.messages() or what)
+        told = self._program.messages()
+        if status == 0:  # then what it wrote need not be about a fault
+            told = f"{what}. {told}"
+        return ToolError(self._program.command, status, told or what)
 
     def _lost_or_failed(self, what: str) -> ToolError | LostScorer:
         return self.failure(what) if os.getpid() == self._started_by else LostScorer(self.pid, what)
@@ -348,21 +376,49 @@ class ScorerProcesses:
 
 
 def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer the requests on a blocking stream by the protocol of this module, until they end."""
+    """Answer the requests on a blocking stream by the protocol of this module, until they end.
+
+    Raises:
+        UserError: a request is malformed or cut; it gets no answer.
+    """
     numbers = (scorer.order, scorer.start_id, scorer.end_id, scorer.open_id, scorer.reads_source)
     answers.write(b"%b 2 %d %d %d %d %d\n" % (GREETING, *numbers))
     answers.flush()
     while kind := requests.read(1):
-        payload = requests.read(SIZE.unpack(requests.read(SIZE.size))[0])
-        answers.write(_answer(scorer, kind, payload))
+        if kind not in (WORDS, SOURCES, NGRAMS, ESTIMATES):
+            raise UserError(f"found a request {shown(kind)}, expected one of W, S, N and E")
+        (size,) = SIZE.unpack(_read(requests, kind, SIZE.size))
+        answers.write(_answer(scorer, kind, _read(requests, kind, size)))
         answers.flush()
+
+
+def _read(requests: IO[bytes], kind: bytes, n_bytes: int) -> bytes:
+    """The next bytes of a request."""
+    found = requests.read(n_bytes)
+    if len(found) < n_bytes:
+        raise UserError(
+            f"found a request {kind.decode()} that breaks off after {len(found)} bytes, "
+            f"expected {n_bytes}"
+        )
+    return found
 
 
 def _answer(scorer: NgramScorer, kind: bytes, payload: bytes) -> bytes:
     if kind == WORDS:
         return scorer.encode(payload.split(b"\n")).astype("<i4").tobytes()
     if kind == SOURCES:
-        return np.array([scorer.read(payload.split(b"\n")[:-1])], "<i4").tobytes()
-    ngrams = np.frombuffer(payload, "<i4").reshape(-1, row_width(scorer))
+        *sources, rest = payload.split(b"\n")
+        if rest:
+            raise UserError(
+                f"found the end of a request S after {shown(rest)}, expected a newline after each sentence"
+            )
+        return np.array([scorer.read(sources)], "<i4").tobytes()
+    width = row_width(scorer)
+    if len(payload) % (4 * width):
+        raise UserError(
+            f"found a request {kind.decode()} of {len(payload)} bytes, expected {width} int32 an n-gram, "
+            f"{4 * width} bytes each"
+        )
+    ngrams = np.frombuffer(payload, "<i4").reshape(-1, width)
     compute = scorer.log_probs if kind == NGRAMS else scorer.estimates
     return compute(ngrams).astype("<f4").tobytes()

@@ -37,6 +37,7 @@ class Model:
     """A trained model, made by `rescorer.load`, with the same arguments.
 
     Texts are str or bytes; a str is read as its bytes in UTF-8. Words are separated by blanks.
+    A pickled model has no weights: it is loaded again from its directory, in the process unpickling it.
 
     Attributes:
         directory: its directory, or the name of a pretrained model.
@@ -62,6 +63,11 @@ class Model:
         self.named: NamedScorer = scorer_of(directory, compute, trust_code, settings)
         self._compute = compute
         self._trust_code = trust_code
+        self._settings = settings
+
+    def __reduce__(self) -> tuple[type[Model], tuple[object, ...]]:
+        """Pickle the arguments: another process loads the model again."""
+        return type(self), (self.directory, self._compute, self._trust_code, self._settings)
 
     def __repr__(self) -> str:
         return f"<rescorer.Model {self.named.name}>"

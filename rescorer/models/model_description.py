@@ -135,7 +135,8 @@ def write_model_card(directory: Path, name: str, training: Mapping[str, Any]) ->
     Raises:
         OSError: the file cannot be written.
     """
-    write_lines(directory / CARD, [line.encode() for line in _card(directory, name, training)])
+    lines = _card(directory, name, training)  # file names may have bytes outside UTF-8
+    write_lines(directory / CARD, (line.encode("utf-8", "surrogateescape") for line in lines))
 
 
 def _card(directory: Path, name: str, training: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ numbers for nan. So a name has only letters and digits, and a value is a plain f
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import LineProgress
+from moses_bridge.base.progress import LineProgress, print_note
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.nbest import (
@@ -32,6 +33,10 @@ from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.numbered_phrases import distinct
 from rescorer.contract.scorer import Scorer
 
+SOME_LINKS = (
+    "an NNJM reads the source words at the same relative places for the former, "
+    "those of the nearest linked words for the latter"
+)
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 # Enough for whole batches of the network, few enough for each processor to have blocks of its own.
 ENTRIES_AT_ONCE = 2_000
@@ -81,22 +86,32 @@ def add_feature(
     _check_names(features)
     refuse_overwriting([out], [nbest, source])
     sentences, named = list(read_text_lines(source)), list(zip(features, by_words, strict=False))
-    n_entries = 0
+    n_entries, counts = 0, Counter[str]()
     with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
-        blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)
+        links = counts if scorer.needs_links else None
+        blocks = _blocks(nbest, source, len(sentences), features, links)
         for lines in map_in_order(
             lambda block: _with_scores(block, sentences, scorer, named, nbest), blocks, jobs
         ):
             stream.writelines(line + b"\n" for line in lines)
             n_entries += len(lines)
             progress.update(len(lines))
+    if counts["unlinked"] or counts["unlinked words"]:
+        print_note(
+            f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
+            f"{counts['unlinked words']} of the {counts['words']} words of the others: {SOME_LINKS}"
+        )
     return n_entries
 
 
 def _blocks(
-    nbest: str, source: Path, n_sentences: int, features: Sequence[str], needs_links: bool
+    nbest: str,
+    source: Path,
+    n_sentences: int,
+    features: Sequence[str],
+    counts: Counter[str] | None,
 ) -> Iterator[list[_Hypothesis]]:
-    """Blocks of whole sentences, large enough for efficient batches."""
+    """Blocks of whole sentences, large enough for efficient batches; links are read with counts alone."""
     block: list[_Hypothesis] = []
     for line_number, line in enumerate(read_lines(nbest), start=1):
         entry = parse_entry(line, nbest, line_number)
@@ -105,7 +120,10 @@ def _blocks(
         if full and entry.sentence_id != block[-1].key.sentence_id:
             yield block
             block = []
-        links = _links(entry, nbest) if needs_links else b""
+        links = b""
+        if counts is not None:
+            links = _links(entry, nbest)
+            counts.update(_unlinked(entry.words, links))
         key = _Key(entry.sentence_id, entry.words, links)
         block.append(_Hypothesis(line, line_number, key))
     if block:
@@ -120,6 +138,15 @@ def _links(entry: NBestEntry, nbest: str) -> bytes:
         hint = "Decode with --print-alignment-info-in-n-best"
         raise InputError(nbest, entry.line_number, "no word links", expected, hint)
     return links
+
+
+def _unlinked(words: bytes, links: bytes) -> dict[str, int]:
+    """Counts of an entry without links, or of the words and those without links of one with some."""
+    n_words = len(split_words(words))
+    if not links:
+        return {"unlinked": int(n_words > 0)}
+    linked = {link.rpartition(b"-")[2] for link in links.split()}
+    return {"words": n_words, "unlinked words": n_words - len(linked)}
 
 
 def _check_names(features: Sequence[str]) -> None:
@@ -174,10 +201,7 @@ def _values(
         values = scorer.values(batch)
     except UnscorablePair as error:
         line = _line_of(different[error.row], block)
-        hint = (
-            "It is a model of phrases: use it with `rescorer score`" if error.side else error.hint
-        )
-        raise InputError(nbest, line, error.found, error.expected, hint) from error
+        raise InputError(nbest, line, error.found, error.expected, error.hint) from error
     strange = np.flatnonzero(~np.isfinite(values))
     if len(strange):
         row = int(strange[0])

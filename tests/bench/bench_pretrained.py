@@ -64,8 +64,9 @@ def loop(model: Any, subwords: Subwords, pairs: Batch, size: int) -> NDArray[np.
             found = model(
                 input_ids=sources, attention_mask=(sources != pad).long(), decoder_input_ids=read
             )
+            found.logits[:, :, pad] = -torch.inf  # as generation has it
             log_probs = found.logits.log_softmax(-1).gather(2, targets[:, :, None])[:, :, 0]
-        values.append((log_probs.double() * (targets != pad)).sum(dim=1).numpy())
+        values.append(log_probs.double().masked_fill(targets == pad, 0).sum(dim=1).numpy())
     return np.concatenate(values)
 
 

@@ -13,7 +13,6 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 SMALL = {"width": 32, "n_layers": 2, "n_heads": 4, "inner_width": 64}
 OPUS = {"width": 512, "n_layers": 6, "n_heads": 8, "inner_width": 2048}
-NEVER = -100.0  # the logit of <pad>, which CTranslate2 leaves out
 
 
 def write_marian(
@@ -87,7 +86,8 @@ def _network(n_words: int, sizes: dict[str, int]) -> MarianMTModel:
     network = MarianMTModel(config)
     with torch.no_grad():
         network.model.shared.weight /= sizes["width"] ** 0.5
-        network.model.shared.weight[-1] = 0  # as of models that Marian trained
         network.final_logits_bias.normal_(0, 0.3)
-        network.final_logits_bias[0, -1] = NEVER
+        # Marian has no <pad>; the converter to transformers adds it so.
+        network.model.shared.weight[-1] = 0
+        network.final_logits_bias[0, -1] = 0
     return network

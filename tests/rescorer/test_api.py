@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import pickle
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,14 @@ def test_texts_may_be_str_or_bytes_in_lists_or_series(model: rescorer.Model) -> 
     mixed = [text if number % 2 else text.encode() for number, text in enumerate(TARGETS)]
     assert (model.score(as_bytes, mixed) == expected).all()
     assert (model.score(frame["source"], frame["target"]) == expected).all()
+
+
+def test_a_pickled_model_is_loaded_again(model: rescorer.Model, folder: Path) -> None:
+    content = pickle.dumps(model)
+    assert len(content) < 1000  # no weights
+    other = pickle.loads(content)
+    assert (other.score(SOURCES, TARGETS) == model.score(SOURCES, TARGETS)).all()
+    assert repr(other) == repr(model) == f"<rescorer.Model {folder / 'rnn'}>"
 
 
 def test_an_empty_list_has_an_empty_array(model: rescorer.Model) -> None:

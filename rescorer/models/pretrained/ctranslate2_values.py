@@ -8,6 +8,7 @@ its products are always summed in the same order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,16 +18,19 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import n_processors
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
 from rescorer.models.pretrained.settings import PretrainedSettings
-from rescorer.models.pretrained.subwords import Subwords
+from rescorer.models.pretrained.subwords import Subwords, too_long
 
 PAIRS_AT_ONCE = 64
 # Of a batch: pairs, and subwords of a side. With fewer, CTranslate2's products sum in another order.
 FEWEST_PAIRS = 2
 FEWEST_ROWS = 8
+# In CTranslate2's error for a text longer than the model's positions, the one place that has their number.
+POSITIONS = re.compile(r"positions >= (\d+)")
 
 Tokens = list[str]
 
@@ -49,7 +53,11 @@ class CTranslate2Scorer:
         )
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `contract.Scorer`."""
+        """See `contract.Scorer`.
+
+        Raises:
+            UnscorablePair: a side has more subwords than the model has positions.
+        """
         if not len(batch):
             return np.empty(0)
         phrases, which = distinct(batch.sources)
@@ -65,9 +73,16 @@ class CTranslate2Scorer:
         for rows in _batches([len(sources[number]) for number in which], targets):
             own = [sources[which[row]] for row in rows]
             running.append((rows, self._start_scoring(own, [targets[row] for row in rows])))
-        for rows, results in running:
-            for row, result in zip(rows, results, strict=False):  # fillers of a batch are last
-                values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
+        try:
+            for rows, results in running:
+                for row, result in zip(rows, results, strict=False):  # fillers of a batch are last
+                    values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
+        except RuntimeError as error:
+            limit = POSITIONS.search(str(error))
+            if limit is None:
+                raise
+            own = [sources[number] for number in which]
+            raise _first_too_long(batch, own, targets, int(limit[1])) from error
         return values
 
     def _start_scoring(
@@ -83,6 +98,20 @@ class CTranslate2Scorer:
             asynchronous=True,
         )
         return found
+
+
+def _first_too_long(
+    batch: Batch, sources: Sequence[Tokens], targets: Sequence[Tokens], limit: int
+) -> UnscorablePair:
+    """The error for the first pair with a side of more subwords than limit; a target has an end."""
+    lens: dict[Side, list[int]] = {
+        "source": list(map(len, sources)),
+        "target": [len(target) + 1 for target in targets],
+    }
+    row, side = min(
+        (row, side) for side, own in lens.items() for row, n in enumerate(own) if n > limit
+    )
+    return too_long(row, batch, side, f"{lens[side][row]} subwords", limit)
 
 
 def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[list[int]]:

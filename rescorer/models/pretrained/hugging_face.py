@@ -7,6 +7,7 @@ begins of sentence, which a model is given, are not scored.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from transformers import (
 )
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
@@ -38,11 +39,15 @@ from rescorer.models.pretrained.prefix_values import (
     prefix_values,
 )
 from rescorer.models.pretrained.settings import PretrainedSettings
-from rescorer.models.pretrained.subwords import Subwords
+from rescorer.models.pretrained.subwords import Subwords, load_refusal, too_long
 
 # Between a model's own forward pass and ours, in natural logarithms; in bfloat16 both are rounded.
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.5}
 POSITIONS = ("max_position_embeddings", "n_positions")
+# Of models whose positions are relative, such as T5: their configs may keep an n_positions without meaning.
+RELATIVE = "relative_attention_num_buckets"
+# The logit of a subword without probability; compiled loops take no infinity.
+NEVER = -1e9
 
 
 class HuggingFaceScorer:
@@ -92,8 +97,7 @@ class HuggingFaceScorer:
                 found = f"{length} subwords"
                 if side == "source":
                     found += f" (a source is padded to a multiple of {LENGTH_STEP})"
-                expected = f"at most the {limit} that the model has positions for"
-                raise UnscorablePair(row, batch, side, found, expected, "Leave the pair out")
+                raise too_long(row, batch, side, found, limit)
 
 
 class TransformerNetwork:
@@ -107,7 +111,11 @@ class TransformerNetwork:
         self.start = start
         self.has_source = bool(model.config.is_encoder_decoder)
         self.decoder = model.get_decoder() if self.has_source else model.base_model
-        self.head = Head(*_output_weights(model))
+        # Marian has no <pad>: converted models have a row of zeros for it, which generation leaves out too.
+        self.left_out = [model.config.pad_token_id] if model.config.model_type == "marian" else []
+        weight, bias = _output_weights(model)
+        bias[self.left_out] = NEVER
+        self.head = Head(weight, bias)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -122,6 +130,8 @@ class TransformerNetwork:
     @property
     def n_positions(self) -> int | None:
         """The longest sequence; None if positions are relative."""
+        if hasattr(self.model.config, RELATIVE):
+            return None
         found = [getattr(self.model.config, name, None) for name in POSITIONS]
         return min((limit for limit in found if isinstance(limit, int)), default=None)
 
@@ -144,6 +154,7 @@ class LanguageModelRows:
     def __init__(self, decoder: Any, start: Tensor) -> None:
         self._decoder = decoder
         self._cache = DynamicCache(config=decoder.config)
+        self._given = {_cache_name(decoder): self._cache}
         self.states = self._read(start)
 
     def go_on(self, parents: Tensor, words: Tensor, sources: Tensor) -> None:
@@ -152,7 +163,7 @@ class LanguageModelRows:
         self.states = self._read(words[:, None])
 
     def _read(self, words: Tensor) -> Tensor:
-        found = self._decoder(input_ids=words, past_key_values=self._cache, use_cache=True)
+        found = self._decoder(input_ids=words, use_cache=True, **self._given)
         last: Tensor = found.last_hidden_state[:, -1]
         return last
 
@@ -171,6 +182,7 @@ class TranslationRows:
         self._decoder, self._memory, self._is_word = decoder, memory, is_word
         config = decoder.config
         self._cache = EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
+        self._given = {_cache_name(decoder): self._cache}
         self.states = self._read(start, memory, is_word)
         layers = self._cache.cross_attention_cache.layers
         self._of_sources = [(layer.keys, layer.values) for layer in layers]
@@ -193,11 +205,16 @@ class TranslationRows:
             input_ids=words,
             encoder_hidden_states=memory,
             encoder_attention_mask=is_word,
-            past_key_values=self._cache,
             use_cache=True,
+            **self._given,
         )
         last: Tensor = found.last_hidden_state[:, -1]
         return last
+
+
+def _cache_name(decoder: Any) -> str:
+    """The parameter for keys and values: "cache" from transformers 5.24 on, "past_key_values" before."""
+    return "cache" if "cache" in signature(decoder.forward).parameters else "past_key_values"
 
 
 def _rows_of_sources(of_sources: Tensor, sources: Tensor) -> Tensor:
@@ -236,22 +253,25 @@ def load_hugging_face(
 def _load_model(directory: Path, compute: Compute, has_source: bool) -> Any:
     expected = "an encoder-decoder model" if has_source else "a decoder-only language model"
     try:
-        config = AutoConfig.from_pretrained(str(directory), local_files_only=True)
+        config = AutoConfig.from_pretrained(
+            str(directory), local_files_only=True, trust_remote_code=False
+        )
         if bool(config.is_encoder_decoder) != has_source:
             hint = "Write hf-lm: for it" if has_source else "Write hf: for it"
             found = f"the model type {config.model_type!r}"
             raise InputError(directory / "config.json", None, found, expected, hint)
         make = AutoModelForSeq2SeqLM if has_source else AutoModelForCausalLM
         model, told = make.from_pretrained(
-            str(directory), local_files_only=True, dtype=compute.dtype, output_loading_info=True
+            str(directory),
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=compute.dtype,
+            output_loading_info=True,
         )
     except InputError:
         raise
     except Exception as error:  # each class of models has its own errors
-        told_by_it = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(
-            directory, None, f"no model that loads ({told_by_it})", expected
-        ) from error
+        raise load_refusal(directory, error, "model", expected) from error
     if told["missing_keys"]:
         missing = ", ".join(sorted(told["missing_keys"])[:3])
         raise InputError(
@@ -275,8 +295,8 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
 
     They are others if the model changes its logits, or does not cache what its prefixes share.
     """
-    n_words = len(network.head.bias)
-    words = [(7 * place + 3) % n_words for place in range(6)]
+    known = [one for one in range(len(network.head.bias)) if one not in network.left_out]
+    words = [known[(7 * place + 3) % len(known)] for place in range(6)]
     source, targets = words[:4], [[*words[:3], words[5]], [*words[:2], words[4]]]
     plain = np.array([_plain_value(network, source, target) for target in targets])
     pairs = Pairs([source if network.has_source else []], np.zeros(2, np.int64), targets)
@@ -299,5 +319,7 @@ def _plain_value(network: TransformerNetwork, source: Ids, target: Ids) -> float
             found = network.model(input_ids=ids, decoder_input_ids=read)
         else:
             found = network.model(input_ids=read)
-        log_probs = found.logits[0, -len(target) :].float().log_softmax(dim=1)
+        logits = found.logits[0, -len(target) :].float()
+        logits[:, network.left_out] = -torch.inf
+        log_probs = logits.log_softmax(dim=1)
         return float(log_probs[torch.arange(len(target)), target].double().sum())

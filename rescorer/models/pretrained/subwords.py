@@ -15,7 +15,8 @@ from typing import Any
 from sacremoses import MosesDetokenizer
 
 from moses_bridge.base.errors import ConfigError, InputError
-from rescorer.contract.choices import TextCase
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side, TextCase
 from rescorer.models.pretrained.settings import PretrainedSettings
 
 # Languages for which Moses's detokenizer has rules of their own, by the codes of NLLB.
@@ -55,6 +56,27 @@ class PlainText:
         if self._case == "sentence":
             return FIRST_LETTER.sub(lambda letter: letter[0].upper(), text, count=1)
         return text
+
+
+def too_long(row: int, batch: Batch, side: Side, found: str, limit: int) -> UnscorablePair:
+    """The error for a pair with a side of more subwords than the model has positions."""
+    expected = f"at most the {limit} that the model has positions for"
+    return UnscorablePair(row, batch, side, found, expected, "Leave the pair out")
+
+
+def load_refusal(
+    directory: Path, error: Exception, what: str, expected: str, hint: str = ""
+) -> InputError:
+    """The error for a model or tokenizer that transformers fails to load."""
+    if "trust_remote_code" in str(error):  # transformers asks for leave to run what auto_map names
+        return _own_code(directory, what)
+    told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return InputError(directory, None, f"no {what} that loads ({told})", expected, hint)
+
+
+def _own_code(directory: Path, what: str) -> InputError:
+    fault = f"a {what} of a class of its own (auto_map), whose code is never run"
+    return InputError(directory, None, fault, f"a {what} of a class in transformers")
 
 
 Ids = list[int]
@@ -119,7 +141,9 @@ class Subwords:
         if not texts:
             return []
         sides = {"text_target": texts} if is_target else {"text": texts}
-        found: list[Ids] = self._tokenizer(**sides, verbose=False)["input_ids"]
+        # A target that spells <pad> or </s> has these letters; a source's prefix may be a special subword.
+        read = self._tokenizer(**sides, split_special_tokens=is_target, verbose=False)
+        found: list[Ids] = read["input_ids"]
         return found
 
     def _prefix(self, directory: Path) -> Ids:
@@ -142,12 +166,14 @@ def _load(directory: Path) -> Any:
     if not any(path.suffix in suffixes or path.name in json_names for path in files):
         raise InputError(directory, None, "a model without tokenizer", expected, hint)
     try:
-        return AutoTokenizer.from_pretrained(str(directory), local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(directory), local_files_only=True, trust_remote_code=False
+        )
     except Exception as error:  # each class of tokenizers has its own errors
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(
-            directory, None, f"no tokenizer that loads ({told})", expected, hint
-        ) from error
+        raise load_refusal(directory, error, "tokenizer", expected, hint) from error
+    if "AutoTokenizer" in tokenizer.init_kwargs.get("auto_map", ()):
+        raise _own_code(directory, "tokenizer")  # this is another class, put in its place
+    return tokenizer
 
 
 def _set_languages(

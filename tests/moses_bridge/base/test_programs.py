@@ -51,6 +51,12 @@ def test_a_failure_tells_the_last_words_and_leaves_no_file(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_notes_of_a_program_that_succeeds_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    told = "loaded\\nnote: 3 of 4 are empty\\nfootnote: none"
+    run_program(python(f"import sys; sys.stderr.write('{told}')"))
+    assert capsys.readouterr().err == "note: 3 of 4 are empty\n"
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="could not be started") as error:
         run_program([str(tmp_path / "nothing"), "-f", "moses.ini"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.errors import ConfigError, ToolError, UserError
+from moses_bridge.formats import ngram_scorer
 from moses_bridge.formats.ngram_scorer import (
     NO_ID,
     NeuralLm,
@@ -73,6 +74,33 @@ def test_a_scorer_that_sees_the_source_is_asked_for_places() -> None:
     assert np.frombuffer(rest[4:], "<f4").tolist() == [-7]
 
 
+@pytest.mark.parametrize("sees_source", [False, True])
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        (b"Q\x04\0\0\0abcd", "found a request 'Q', expected one of W, S, N and E"),
+        (b"\n", r"found a request '\\n', expected one of W, S, N and E"),
+        (b"W", "found a request W that breaks off after 0 bytes, expected 4"),
+        (b"E\x08\0", "found a request E that breaks off after 2 bytes, expected 4"),
+        (b"W\x64\0\0\0abc", "found a request W that breaks off after 3 bytes, expected 100"),
+        (b"S\x08\0\0\0a\nb", "found a request S that breaks off after 3 bytes, expected 8"),
+        (b"S\x03\0\0\0a\nb", "found the end of a request S after 'b', expected a newline"),
+        (b"N\x05\0\0\0abcde", "found a request N of 5 bytes, expected [23] int32 an n-gram"),
+        (b"E\x04\0\0\0abcd", "found a request E of 4 bytes, expected [23] int32 an n-gram"),
+        (b"N\x08\0\0\0abcd", "found a request N that breaks off after 4 bytes, expected 8"),
+        (b"N\xff\xff\xff\0", "found a request N that breaks off after 0 bytes"),
+    ],
+)
+def test_a_malformed_or_cut_request_is_an_error_and_gets_no_answer(
+    sees_source: bool, requests: bytes, message: str
+) -> None:
+    answers = io.BytesIO()
+    with pytest.raises(UserError, match=message):
+        serve_ngrams(Scorer(sees_source), io.BytesIO(requests), answers)
+    greeting = b"ngram-scorer 2 2 5 7 9 %d\n" % sees_source
+    assert answers.getvalue() == greeting
+
+
 # The other side of the protocol in a few lines of the shell: one word, one value, whatever is asked.
 SHELL = r"""printf '{greeting}\n'; head -c 6 > /dev/null; printf '\003\000\000\000';
 head -c 13 > /dev/null; printf '\000\000\200\277'; cat > /dev/null"""
@@ -97,6 +125,14 @@ def test_any_program_that_speaks_the_protocol_will_do(greeting: str, open_id: in
         (["sh", "-c", "echo hello"], "expected a line ngram-scorer 2"),
         (["sh", "-c", "echo ngram-scorer 2 5 0 0"], "expected a line ngram-scorer 2"),
         (["sh", "-c", "echo ngram-scorer"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer 1 2 x 0"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer 1 2 0 99999999999"], "expected a line ngram-scorer 2"),
+        (
+            ["sh", "-c", "echo ngram-scorer 2 0 0 0 0 0"],
+            "found the ORDER 0 .* expected .* 1 to 999",
+        ),
+        (["sh", "-c", "echo ngram-scorer 1 -3 0 0"], "found the ORDER -3 "),
+        (["sh", "-c", "echo loaded >&2; echo ngram-scorer 1 1000 0 0"], "the ORDER 1000 .*loaded$"),
         (["sh", "-c", "echo no model here >&2; exit 3"], "status 3: no model here"),
     ],
 )
@@ -109,6 +145,19 @@ def test_an_answer_that_breaks_off_is_reported() -> None:
     greeting = ["sh", "-c", "echo ngram-scorer 1 2 0 0; head -c 6 > /dev/null; printf ab"]
     with ScorerProcess(greeting) as scorer, pytest.raises(ToolError, match="breaks off"):
         scorer.encode([b"w"])
+
+
+def test_a_silent_command_is_told_of_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ngram_scorer, "NOTE_SECONDS", 0.1)
+    steps = ("sleep .4", "echo ngram-scorer 1 2 0 0", "head -c 6 > /dev/null", "sleep .4")
+    slow = "; ".join([*steps, r"printf '\003\000\000\000'"])
+    with ScorerProcess(["sh", "-c", slow]) as scorer:
+        assert scorer.encode([b"w"]).tolist() == [3]
+    greeting, answer = capsys.readouterr().err.splitlines()
+    assert "sleep .4" in greeting and "no greeting for 0 s; a scorer must answer each" in greeting
+    assert "no answer for 0 s" in answer
 
 
 def test_other_source_places_are_reported() -> None:

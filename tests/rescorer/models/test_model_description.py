@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 import tomllib
 from pathlib import Path
@@ -64,6 +65,21 @@ def test_it_has_data_numbers_settings_and_a_command_that_works(
     result = CliRunner().invoke(main, shlex.split(command)[1:])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "scored.gz").exists()
+
+
+def test_a_table_whose_name_is_no_utf8_gives_a_model_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"t\xff")
+    Path(name).write_text("".join(ROWS))
+    settings = Path("config.toml")
+    settings.write_text("n_held_out = 5\nloop.n_epochs = 1\nmodel.hidden_width = 4\n")
+    command = ["train", name, "--out", "rnn", "--config", str(settings), "--device", "cpu"]
+    result = CliRunner().invoke(main, command, prog_name="rescorer")
+    assert result.exit_code == 0, result.output
+    assert load_model(Path("rnn")).architecture == "encdec"
+    assert b"- Data: `t\xff`, SHA-256 " in Path("rnn", CARD).read_bytes()
 
 
 def test_a_language_model_is_a_feature_of_nbest_lists(tmp_path: Path) -> None:

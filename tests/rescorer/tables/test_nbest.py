@@ -135,9 +135,11 @@ class Links:
         return np.array([float(len(links.split())) for links in batch.links])
 
 
-def test_links_are_the_last_field_of_an_entry(source: Path) -> None:
+def test_links_are_the_last_field_of_an_entry_and_missing_ones_are_counted(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     nbest = b"""\
-0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 1-1 0-2
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 1-1 2-1
 0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 \r
 0 ||| a b ||| LM0= 1 ||| 1 ||| 0=0 ||| 0-0
 1 ||| a b ||| LM0= 1 ||| 1 |||
@@ -145,11 +147,23 @@ def test_links_are_the_last_field_of_an_entry(source: Path) -> None:
     scorer = Links()
     values = [float(line.split()[8]) for line in written(nbest, source, scorer).split(b"\n")[:-1]]
     assert values == [3, 1, 1, 0]
+    note = capsys.readouterr().err.splitlines()[-1]
+    assert note.startswith(
+        "note: RNN0: 1 of 4 hypotheses have no word links, and 2 of the 6 words of the others: "
+    )
+    assert "an NNJM reads the source words at the same relative places for the former" in note
     assert scorer.seen == [
-        (b"zero", b"a b", b"0-0 1-1 0-2"),
+        (b"zero", b"a b", b"0-0 1-1 2-1"),
         (b"zero", b"a b", b"0-0"),
         (b"un e", b"a b", b""),
     ]
+
+
+def test_nothing_is_said_of_whole_links_and_of_hypotheses_without_words(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(b"0 ||| a ||| A= 1 ||| 1 ||| 0-0\n0 ||| ||| A= 1 ||| 1 |||\n", source, Links())
+    assert "note: " not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("field", [b"0=0", b"0-0,1-1", b"0", b"-1-0", b"0-0  1-1x"])
@@ -216,12 +230,14 @@ class Phrases(LengthsInThousands):
     def values(self, batch: Batch) -> NDArray[np.float64]:
         for row, target in enumerate(batch.targets):
             if len(target.split()) > 1:
-                raise UnscorablePair(row, batch, "target", "2 words", "at most 1", "Cut it")
+                raise UnscorablePair(row, batch, "target", "2 words", "at most 1", "Leave it out")
         return super().values(batch)
 
 
-def test_a_model_of_phrases_refuses_a_sentence_with_its_line(source: Path) -> None:
-    message = r"nbest:3: found 2 words on the target side, expected at most 1.*`rescorer score`"
+def test_a_sentence_that_cannot_be_scored_is_refused_with_its_line_and_the_hint_of_its_scorer(
+    source: Path,
+) -> None:
+    message = r"nbest:3: found 2 words on the target side, expected at most 1. Leave it out$"
     with pytest.raises(InputError, match=message):
         written(b"0 ||| c ||| ||| 1\n0 ||| d ||| ||| 1\n1 ||| a b ||| ||| 1\n", source, Phrases())
 

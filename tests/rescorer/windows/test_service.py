@@ -311,6 +311,25 @@ def test_a_place_that_is_not_there_ends_the_process_with_one_line(tmp_path: Path
     assert result.stderr.startswith("rescorer: error: found the source place 7")
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (b"?", "found a request '?', expected one of W, S, N and E"),
+        (b"N" + struct.pack("<I3i", 16, 0, 42, 42), "that breaks off after 12 bytes, expected 16"),
+        (b"E" + struct.pack("<I3i", 12, 0, 42, 42), "of 12 bytes, expected 4 int32 an n-gram"),
+    ],
+)
+def test_a_malformed_request_ends_the_process_with_one_line(
+    tmp_path: Path, asked: bytes, message: str
+) -> None:
+    directory = saved(tmp_path / "nnjm", {})
+    result = CliRunner().invoke(main, ["serve", str(directory)], input=asked, prog_name="rescorer")
+    (line,) = result.stderr.splitlines()
+    assert result.exit_code == 1 and line.startswith("rescorer: error: found a request ")
+    assert message in line
+    assert result.stdout_bytes == b"ngram-scorer 2 3 42 0 43 1\n"
+
+
 @pytest.mark.parametrize("verb", ["serve", "nbest"])
 def test_raw_scores_are_refused_of_a_model_that_is_not_self_normalised(
     verb: str, tmp_path: Path

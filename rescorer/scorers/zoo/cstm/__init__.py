@@ -112,7 +112,7 @@ class CstmScorer:
                 side,
                 f"{lens[row]} words",
                 f"at most {n_places}, the places of the network",
-                "Leave such pairs out, or train with a larger phrase_words in [model]",
+                "It is a model of phrases: leave longer pairs out, or train with a larger phrase_words",
             )
 
 

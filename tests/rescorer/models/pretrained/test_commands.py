@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,8 @@ def test_a_loaded_model_scores_as_the_commands_do(here: Path, marian: Path, gpt2
     model = rescorer.load(f"hf:{marian}", device="cpu")
     np.testing.assert_allclose(model.score(*sides), values(marian, pairs), atol=1e-5, rtol=0)
     n_entries = rescorer.rescore_nbest("dev.nbest", "dev.en", "new.nbest", model, "HF0")
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.score(*sides) == model.score(*sides)).all()
     assert (n_entries, repr(model).startswith(f"<rescorer.Model hf:{marian} (")) == (4, True)
     raised = rescorer.load(Path(f"hf:{marian}"), device="cpu", settings={"case": "sentence"})
     assert not np.allclose(raised.score(*sides), model.score(*sides))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
 from rescorer.models.pretrained.settings import PretrainedSettings
 
@@ -25,6 +25,7 @@ TARGETS = [
     b"peut",
     b"",
     b"la petite maison verte est utile",
+    b"la <pad> maison </s> est",
 ]
 PAIRS = Batch([each for each in SOURCES for _ in TARGETS], TARGETS * len(SOURCES))
 
@@ -48,6 +49,23 @@ def test_a_value_does_not_depend_on_what_is_scored_beside_it(converted: Path) ->
     alone = np.concatenate([scorer.values(PAIRS.part(rows[row : row + 1])) for row in rows])
     assert np.abs(alone - values).max() <= 1e-5
     assert np.abs(scorer.values(PAIRS.part(rows[::-1]))[::-1] - values).max() <= 1e-5
+
+
+@pytest.mark.parametrize("long", ["source", "target"])
+def test_a_text_longer_than_the_model_is_refused(converted: Path, long: str) -> None:
+    """A word is one subword, and </s> the 512th."""
+    scorer = load(converted)
+    sides = {"source": [b"the", b"the"], "target": [b"la", b"la"]}
+    sides[long] = [b" ".join(sides[long][:1] * n_words) for n_words in (511, 512)]
+    pairs = Batch(sides["source"], sides["target"])
+    assert np.isfinite(scorer.values(pairs.part(np.array([0])))).all()
+    with pytest.raises(UnscorablePair) as caught:
+        scorer.values(pairs)
+    assert caught.value.row == 1
+    assert str(caught.value).endswith(
+        f"found 513 subwords on the {long} side, expected at most the 512 that the model has "
+        "positions for. Leave the pair out"
+    )
 
 
 def test_a_directory_without_a_model_is_refused(converted: Path, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +62,7 @@ def load(
 
 
 def plain_values(directory: Path, pairs: Batch, **codes: str) -> np.ndarray[Any, Any]:
-    """One pair at a time by transformers alone; tokens stay apart, so no text is made."""
+    """One pair at a time by transformers alone, Marian without <pad>; tokens stay apart, so no text is made."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(directory, **codes)
@@ -69,7 +72,10 @@ def plain_values(directory: Path, pairs: Batch, **codes: str) -> np.ndarray[Any,
         texts = [side.decode().replace("&amp;", "&") for side in (source, target)]
         read = tokenizer(texts[0], text_target=texts[1], return_tensors="pt")
         with torch.inference_mode():
-            log_probs = model(**read).logits[0].double().log_softmax(dim=1)
+            logits = model(**read).logits[0].double()
+            if model.config.model_type == "marian":
+                logits[:, tokenizer.pad_token_id] = -torch.inf
+        log_probs = logits.log_softmax(dim=1)
         labels = read["labels"][0]
         of_words = log_probs[torch.arange(len(labels)), labels]
         values.append(float(of_words[1 if codes else 0 :].sum()))
@@ -77,6 +83,17 @@ def plain_values(directory: Path, pairs: Batch, **codes: str) -> np.ndarray[Any,
 
 
 TOKENS = PretrainedSettings(detokenize=False)
+
+
+@pytest.mark.parametrize("name", ["marian", "t5", "gpt2"])
+def test_text_that_spells_a_special_subword_is_text(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    subwords = load(request.getfixturevalue(name)).subwords
+    (plain,) = subwords.targets([b"la maison"])
+    (spelt,) = subwords.targets([b"la <pad> </s> maison"])
+    assert len(spelt) > len(plain) and spelt.count(subwords.end) == 1 == plain.count(subwords.end)
+    assert "<pad>" not in subwords.names(spelt)
 
 
 @pytest.mark.parametrize("name", ["marian", "t5"])
@@ -249,12 +266,42 @@ def test_a_model_that_changes_its_logits_is_refused(
         load(gpt2)
 
 
+def test_keys_and_values_are_given_by_the_name_that_the_decoder_has(
+    gpt2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers 5.24 calls `past_key_values` `cache`, and warns of the old name."""
+    from transformers import GPT2Model
+
+    pairs, forward = batch(3), GPT2Model.forward
+    expected = load(gpt2).values(pairs)
+    own = "cache" if "cache" in signature(forward).parameters else "past_key_values"
+
+    def renamed(self: Any, input_ids: Any, cache: Any = None, **given: Any) -> Any:
+        assert given.pop("past_key_values", None) is None
+        return forward(self, input_ids, **{own: cache}, **given)
+
+    monkeypatch.setattr(GPT2Model, "forward", renamed)
+    np.testing.assert_allclose(load(gpt2).values(pairs), expected, atol=1e-6, rtol=0)
+
+
 def test_a_text_longer_than_the_model_is_refused(gpt2: Path) -> None:
     long = b" ".join([b"maison"] * 80)
     with pytest.raises(
         UnscorablePair, match="subwords on the target side, expected at most the 64"
     ):
         load(gpt2).values(Batch([b"a", b"b"], [b"la", long]))
+
+
+def test_relative_positions_have_no_limit(t5: Path, tmp_path: Path) -> None:
+    """The config.json of t5-small has an n_positions of 512."""
+    directory = tmp_path / "t5"
+    shutil.copytree(t5, directory)
+    described = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**described, "n_positions": 16}))
+    long = b" ".join([b"maison"] * 40)
+    pairs = Batch([b"a", long], [long, b"la"])
+    expected = plain_values(t5, pairs)
+    np.testing.assert_allclose(load(directory, TOKENS).values(pairs), expected, atol=1e-3, rtol=0)
 
 
 def test_a_source_longer_than_the_model_is_refused(nllb: Path) -> None:
