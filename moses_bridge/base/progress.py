@@ -153,15 +153,17 @@ class Progress:
         return _joined(count, self._rate(), self._left(), self.note)
 
     def _print_line(self) -> None:
-        now = time.monotonic()
-        self._next_line = now + SECONDS_BETWEEN_LOG_LINES
+        now, left, whole = time.monotonic(), self._left(), self._whole()
+        wait = SECONDS_BETWEEN_LOG_LINES
+        if whole and self._finished() < whole and not left:  # a line with the time left comes soon
+            wait = min(wait, SECONDS_BEFORE_ESTIMATE)
+        self._next_line = now + wait
         if not _VISIBLE["progress"]:
             return
-        whole = self._whole()
         share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
         of_total = f"/{whole:,}" if whole and self._share is None else ""
         count = (self.unit, share) if self._share is not None else (share, self.unit)
-        rest = _joined(f"{now - self._start:.0f} s", self._rate(), self._left(), self.note)
+        rest = _joined(f"{now - self._start:.0f} s", self._rate(), left, self.note)
         line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {rest}"
         print(line, file=sys.stderr, flush=True)
 

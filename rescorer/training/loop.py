@@ -64,7 +64,7 @@ class TrainingReport:
     log_z_sd: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Progress:
     """The progress of a training, as saved in its state."""
 
@@ -109,15 +109,18 @@ class Trainer(Generic[TaskBatch]):
         self.peers = peers
         self.unit = unit
         self.signals = signals
-        self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
+        fixed = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
+        self.at = _Progress(fixed, TrainingReport(), 0, 0, 0, 0, -1)
         self.recipe = RECIPES[config.recipe]
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
-        self.report = TrainingReport()
-        self.epoch = self.batch_number = self.n_worse = self.n_halvings = 0
-        self.evaluated_update = -1
         self.best_weights = _copy(network)
         self._minutes_before = 0.0
         self._clock = self._saved = self._evaluated = time.monotonic()
+
+    @property
+    def report(self) -> TrainingReport:
+        """The result so far."""
+        return self.at.report
 
     def run(self, resume: bool) -> TrainingReport:
         """Train until a limit is reached or a signal comes; with resume, from where an earlier run was saved.
@@ -163,7 +166,7 @@ class Trainer(Generic[TaskBatch]):
     def _new_log(self) -> TrainingLog | NoLog:
         if not self.peers.is_first:
             return NoLog()
-        return TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
+        return TrainingLog(self.directory, self.at.evaluated_update, self.report.minutes)
 
     def _train(self, log: TrainingLog | NoLog) -> None:
         """Make the remaining updates, evaluate the last one, and save the state."""
@@ -185,7 +188,7 @@ class Trainer(Generic[TaskBatch]):
         if is_interrupted:
             print_note("interrupted: the best weights will be saved; a second signal ends at once")
             self._save()  # before an evaluation that the resumed training does not make
-        if self.evaluated_update < self.report.n_updates:
+        if self.at.evaluated_update < self.report.n_updates:
             log.append(self._evaluate(loss))
         self.report.ended = INTERRUPTED if is_interrupted else self._end() or ""
         if not is_interrupted:
@@ -193,15 +196,15 @@ class Trainer(Generic[TaskBatch]):
 
     def _remaining_batches(self) -> Iterator[tuple[TaskBatch, bool]]:
         while not self._end():
-            batches = self.task.batches(self.epoch)
+            batches = self.task.batches(self.at.epoch)
             interval = max(1, len(batches) // self.config.evaluations_per_epoch)
-            while self.batch_number < len(batches) and not self._end():
-                batch = batches[self.batch_number]
-                self.batch_number += 1
-                self.report.n_epochs = self.epoch + self.batch_number / len(batches)
-                yield batch, self.batch_number % interval == 0
-            if self.batch_number >= len(batches):
-                self.epoch, self.batch_number = self.epoch + 1, 0
+            while self.at.batch_number < len(batches) and not self._end():
+                batch = batches[self.at.batch_number]
+                self.at.batch_number += 1
+                self.report.n_epochs = self.at.epoch + self.at.batch_number / len(batches)
+                yield batch, self.at.batch_number % interval == 0
+            if self.at.batch_number >= len(batches):
+                self.at.epoch, self.at.batch_number = self.at.epoch + 1, 0
 
     def _update(self, batch: TaskBatch) -> float:
         for group in self.optimizer.param_groups:
@@ -214,16 +217,18 @@ class Trainer(Generic[TaskBatch]):
             (loss * scale).backward()  # type: ignore[no-untyped-call]
             own_loss += float(loss.detach())
         loss_per_word = self.peers.sum(own_loss) / n_words
-        if not math.isfinite(loss_per_word):
-            raise UserError(
-                f"the loss is {loss_per_word} after {self.report.n_updates} updates; "
-                "train with a lower learning_rate"
-            )
+        self._check_finite(loss_per_word, "loss")
         self.peers.sum_gradients(self.network.parameters())
         nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
         return loss_per_word
+
+    def _check_finite(self, loss: float, name: str) -> None:
+        if not math.isfinite(loss):
+            n_updates = self.report.n_updates
+            advice = "train with a lower learning_rate"
+            raise UserError(f"the {name} is {loss} after {n_updates} updates; {advice}")
 
     def _own_parts(self, batch: TaskBatch) -> list[TaskBatch]:
         """The parts of a batch that this process computes; there may be none."""
@@ -233,7 +238,7 @@ class Trainer(Generic[TaskBatch]):
 
     def _learning_rate(self) -> float:
         rate = self.recipe.rate(self.config, self.report.n_updates, self._share_done())
-        return rate * 0.5**self.n_halvings
+        return rate * 0.5**self.at.n_halvings
 
     def _share_done(self) -> float:
         planned = self._minutes_before + self.config.max_minutes
@@ -243,8 +248,8 @@ class Trainer(Generic[TaskBatch]):
 
     def _end(self) -> str | None:
         """Why the training has ended; None if it goes on."""
-        if self.n_worse >= self.config.patience:
-            return f"the held-out loss did not fall in {self.n_worse} evaluations"
+        if self.at.n_worse >= self.config.patience:
+            return f"the held-out loss did not fall in {self.at.n_worse} evaluations"
         if self._share_done() >= 1.0:
             return "the planned passes or minutes are over"
         return INTERRUPTED if self.signals else None
@@ -273,31 +278,27 @@ class Trainer(Generic[TaskBatch]):
         """Measure the held-out loss and keep the weights if they are the best."""
         self.network.eval()
         held_out = self.task.held_out_loss()
+        self.network.train()
         if held_out is not None:
             held_out = self.peers.first(held_out)
-        self.network.train()
-        if held_out is not None and not math.isfinite(held_out):
-            raise UserError(
-                f"the held-out loss is {held_out} after {self.report.n_updates} updates; "
-                "train with a lower learning_rate"
-            )
+            self._check_finite(held_out, "held-out loss")
         best = self.report.held_out_loss
         if held_out is None or best is None or held_out < best:
             self.report.held_out_loss = held_out
             self.best_weights = _copy(self.network)
-            self.n_worse = 0
+            self.at.n_worse = 0
         else:
             self._count_worse()
-        self.evaluated_update = self.report.n_updates
+        self.at.evaluated_update = self.report.n_updates
         record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
         return record
 
     def _count_worse(self) -> None:
-        self.n_worse += 1
-        if not self.config.has_planned_end and self.n_worse % EVALUATIONS_TO_HALVE == 0:
-            self.n_halvings += 1
+        self.at.n_worse += 1
+        if not self.config.has_planned_end and self.at.n_worse % EVALUATIONS_TO_HALVE == 0:
+            self.at.n_halvings += 1
 
     def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
         return LogRecord(
@@ -312,17 +313,8 @@ class Trainer(Generic[TaskBatch]):
     def _save(self) -> None:
         if not self.peers.is_first:
             return
-        progress = {
-            "settings": self.settings,
-            "report": asdict(self.report),
-            "epoch": self.epoch,
-            "batch_number": self.batch_number,
-            "n_worse": self.n_worse,
-            "n_halvings": self.n_halvings,
-            "evaluated_update": self.evaluated_update,
-        }
         weights = {"current": self.network.state_dict(), "best": self.best_weights}
-        save_training_state(self.directory, weights, self.optimizer, progress)
+        save_training_state(self.directory, weights, self.optimizer, asdict(self.at))
         self._saved = time.monotonic()
 
     def _resume(self) -> bool:
@@ -334,18 +326,15 @@ class Trainer(Generic[TaskBatch]):
             return False
         weights, stored = saved
         progress = record_of(_Progress, stored, self.directory / TRAINING_STATE, OF_TRAINING)
-        if progress.settings != self.settings:
+        if progress.settings != self.at.settings:
             raise ConfigError(
                 f"{self.directory}: the training there had other settings or data "
-                f"({', '.join(_differing(progress.settings, self.settings))}): continue it with its own, "
+                f"({', '.join(_differing(progress.settings, self.at.settings))}): continue it with its own, "
                 "train into another directory, or begin anew with --overwrite"
             )
         self.network.load_state_dict(weights["current"])
         self.best_weights = weights["best"]
-        self.report = progress.report
-        self.epoch, self.batch_number = progress.epoch, progress.batch_number
-        self.n_worse, self.n_halvings = progress.n_worse, progress.n_halvings
-        self.evaluated_update = progress.evaluated_update
+        self.at = progress
         return True
 
 

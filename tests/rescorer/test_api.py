@@ -339,8 +339,8 @@ read_nbest(path: StrPath, list_format: ListFormat = 'moses') -> pd.DataFrame
 read_table(path: StrPath) -> pd.DataFrame
 rescore(table: StrPath, out: StrPath, models: Model | Sequence[Model], columns: str = 'sum', \
 mean: Mean | None = None, column_format: ColumnFormat = 'prob', ini: StrPath | None = None, \
-ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, \
-jobs: int | None = None) -> list[str]
+ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, jobs: int | None = None) \
+-> list[str]
 rescore_nbest(nbest: StrPath, source: StrPath, out: StrPath, model: Model | Sequence[Model], feature: str, \
 mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None) -> int
 train(data: StrPath, out: StrPath, arch: str = 'encdec', settings: Mapping[str, Any] | None = None, \

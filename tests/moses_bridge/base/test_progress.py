@@ -85,6 +85,21 @@ def test_what_is_left_goes_by_the_rate_since_the_first_update(
     ]
 
 
+def test_the_time_left_is_in_a_log_after_seconds(
+    capsys: pytest.CaptureFixture[str], clock: Clock
+) -> None:
+    with Progress("train", total=100, unit="updates") as shown:
+        for _ in range(25):
+            clock.now += 1.0
+            shown.update()
+    assert capsys.readouterr().err.splitlines() == [
+        "train: 2/100 (2%) updates, 2 s, 1/s",
+        "train: 5/100 (5%) updates, 5 s, 1/s, 1 min 35 s left",
+        "train: 20/100 (20%) updates, 20 s, 1/s, 1 min 20 s left",
+        "train: 25/100 (25%) updates, 25 s, 1/s, 1 min 15 s left",
+    ]
+
+
 @pytest.mark.parametrize(
     ("seconds", "n_units", "left"),
     [

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -314,6 +315,20 @@ def test_what_replaces_a_training_is_itself_continued(
     assert not {"model.safetensors", "config.json", TRAINING_STATE} & {
         path.name for path in out.iterdir()
     }
+
+
+def test_compilation_is_told_as_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = load("encdec")
+
+    def prepare(*given: Any) -> Any:
+        numba.njit(lambda number: number + 1)(1)
+        return entry.prepare(*given)
+
+    monkeypatch.setattr(run, "load", lambda _: dataclasses.replace(entry, prepare=prepare))
+    train_encdec(write_table(tmp_path), tmp_path / "m", SMALL)
+    assert "compiling the reading of training data and the loops" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
