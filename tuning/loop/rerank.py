@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
-from moses_bridge.base.lock import held_directory
+from moses_bridge.base.lock import held_directory, held_file
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
 from moses_bridge.decoding.decoder import open_decoder
@@ -170,14 +170,14 @@ def rerank_lists(
         if feature.stand_in:
             raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
-    references = config.chosen_metric.references(dev.references, dev.source)
-    likeness = config.chosen_mbr.likeness()
-    if test is not None and test.references:
-        read_references(test.references, test.source)  # refused before any work is done
-    texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
-    names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
-    with open_directory(out) as directory:
+    with held_file(out), open_directory(out) as directory:
+        references = config.chosen_metric.references(dev.references, dev.source)
+        likeness = config.chosen_mbr.likeness()
+        if test is not None and test.references:
+            read_references(test.references, test.source)  # refused before any work is done
+        texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
+        found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
+        names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
         with ListFeatures(features) as added:
             lists = {
                 part: _with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
