@@ -17,7 +17,6 @@ import secrets
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, deque
@@ -100,7 +99,7 @@ def open_cluster(
         if address == LOCAL:
             # At Ray's niceness of 15 one other busy process leaves a worker a thirtieth of a processor.
             os.environ.setdefault(NICENESS, "0")
-            folder = stack.enter_context(temporary_directory(Path(tempfile.gettempdir()), "ray"))
+            folder = stack.enter_context(temporary_directory("ray"))
             n_processes = n_workers or n_processors()
             own = {"num_cpus": n_processes, "_temp_dir": str(folder), "include_dashboard": False}
             stack.callback(_end_processes_of, folder)

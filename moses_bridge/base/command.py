@@ -28,6 +28,7 @@ from moses_bridge.base.errors import Extra, UserError, extra_named
 from moses_bridge.base.machine import machine
 from moses_bridge.base.options import (
     PRINT_CONFIG,
+    LogPath,
     OutputPath,
     PrintConfig,
     arguments_of,
@@ -35,7 +36,8 @@ from moses_bridge.base.options import (
     parameters_of,
 )
 from moses_bridge.base.overwriting import protected, refuse_overwriting
-from moses_bridge.base.textio import FULL, remove_unfinished
+from moses_bridge.base.streams import mend_streams
+from moses_bridge.base.textio import FULL, is_stream, remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
@@ -113,10 +115,12 @@ class Command(click.Command):
             ConfigError: an output is an input.
             UserError: there is not enough memory; the error names the request and the options to lower.
         """
+        from moses_bridge.base.lock import held_by_command  # slow for `--help`
+
         outputs, inputs = self.paths(ctx.params)
         refuse_overwriting(outputs, inputs)
         try:
-            with protected(inputs):
+            with protected(inputs), held_by_command(self.files_to_write(ctx.params)):
                 return super().invoke(ctx)
         except (MemoryError, RuntimeError, ImportError) as error:
             if not _is_out_of_memory(error):
@@ -131,6 +135,14 @@ class Command(click.Command):
                 if isinstance(kind, click.Path):
                     (outputs if isinstance(kind, OutputPath) else inputs).append(Path(value))
         return outputs, inputs
+
+    def files_to_write(self, values: Mapping[str, Any]) -> Iterator[Path]:
+        """The files to write that no other command may write at the same time."""
+        for parameter in self.params:
+            for kind, value in _values_of(parameter, values.get(parameter.name or "")):
+                is_own = isinstance(kind, OutputPath) and not isinstance(kind, LogPath)
+                if is_own and not kind.dir_okay and not is_stream(value):
+                    yield Path(value)
 
 
 def _values_of(
@@ -210,8 +222,8 @@ class CommandGroup(click.Group):
 
     The exit status is 1 for a fault the user can mend (a UserError, or one of the system: no space, no
     permission), 130 for an interrupt, and 2, from click, for a wrong command line. A closed pipe (`| head`)
-    ends the command silently with status 1. SIGTERM and SIGHUP end it at once, as by default, but leave no
-    unfinished files.
+    ends the command silently with status 1. SIGTERM and SIGHUP end it, as by default, but leave no unfinished
+    files and no process that it started.
 
     Attributes:
         extra: the extra to name for a missing module of several extras.
@@ -252,6 +264,7 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""
+        mend_streams()
         is_verbose = ctx.meta.get(IS_VERBOSE, False)
         try:
             measured = _measured(ctx) if is_verbose else contextlib.nullcontext()
@@ -318,29 +331,40 @@ def _advice(error: OSError) -> str:
 
 @contextlib.contextmanager
 def _tidy_when_ended() -> Iterator[None]:
-    """Remove unfinished files when a signal ends the process; a worker process removes none."""
+    """End other processes and remove unfinished files when a signal ends this one, unless it is a worker."""
+    # Slow imports for `--help`.
+    from moses_bridge.base.programs import end_programs, end_workers
+
     owner = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
         if os.getpid() == owner:
+            end_programs()  # first: they would write on, into new folders
+            end_workers(multiprocessing.active_children())
             remove_unfinished()
-            for child in multiprocessing.active_children():
-                child.terminate()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    replaced = []
-    if threading.current_thread() is threading.main_thread():
-        replaced = [
-            number for number in ENDING_SIGNALS if signal.getsignal(number) is signal.SIG_DFL
-        ]
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            end_programs()  # a thread may wait for one
+        raise KeyboardInterrupt
+
+    handlers = {number: (signal.SIG_DFL, end) for number in ENDING_SIGNALS}
+    handlers[signal.SIGINT] = (signal.default_int_handler, interrupt)
+    is_main = threading.current_thread() is threading.main_thread()
+    replaced = {
+        number: usual
+        for number, (usual, _) in handlers.items()
+        if is_main and signal.getsignal(number) is usual
+    }
     for number in replaced:
-        signal.signal(number, end)
+        signal.signal(number, handlers[number][1])
     try:
         yield
     finally:
-        for number in replaced:
-            signal.signal(number, signal.SIG_DFL)
+        for number, usual in replaced.items():
+            signal.signal(number, usual)
 
 
 def _close_output() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -95,12 +96,22 @@ class ToolError(UserError):
         self.command = tuple(command)
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
-        outcome = "could not be started" if exit_code is None else f"failed with status {exit_code}"
-        super().__init__(f"{shlex.join(command)}: {outcome}: {stderr_tail.strip()}")
+        told = stderr_tail.strip() or "it printed no message"
+        super().__init__(f"{shlex.join(command)}: {_outcome(exit_code)}: {told}")
 
     def __reduce__(self) -> tuple[type[ToolError], tuple[object, ...]]:
         """Pickle the error for another process."""
         return type(self), (self.command, self.exit_code, self.stderr_tail)
+
+
+def _outcome(exit_code: int | None) -> str:
+    """An exit status in words; a negative one is that of a program ended by a signal."""
+    if exit_code is None:
+        return "could not be started"
+    if exit_code >= 0:
+        return f"failed with status {exit_code}"
+    hint = ", perhaps for want of memory" if -exit_code == signal.SIGKILL else ""
+    return f"ended by {signal.Signals(-exit_code).name}{hint}"
 
 
 class MissingExtraError(UserError):

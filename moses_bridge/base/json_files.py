@@ -19,15 +19,20 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import StrPath, open_write
 
 Record = TypeVar("Record")
+MOST_BYTES = 1 << 30  # of a file: Python's values take some ten times as much memory
 
 
 def read_json(path: Path) -> Any:
     """Read JSON.
 
     Raises:
-        InputError: the file is missing, is not JSON, or is nested too deeply.
+        InputError: the file is missing, no plain file, too large, no JSON, or nested too deeply.
     """
+    check_plain_file(path)
     try:
+        n_bytes = path.stat().st_size
+        if n_bytes > MOST_BYTES:
+            raise InputError(path, None, f"{n_bytes:,} bytes", f"at most {MOST_BYTES:,} of JSON")
         text = path.read_bytes()
     except OSError as error:
         raise InputError(path, None, error.strerror or str(error), "a JSON file") from error
@@ -61,7 +66,6 @@ def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Re
     Raises:
         InputError: the file is missing, is no plain file or no JSON, or fails the checks of `record_of`.
     """
-    check_plain_file(path)
     value = read_json(path)
     return record_of(kind, value, path, what, hint)
 

@@ -14,32 +14,52 @@ import json
 import os
 import shlex
 import socket
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.textio import removed_by_signals
+from moses_bridge.base.progress import print_note
+from moses_bridge.base.textio import hidden_beside, removed_by_signals
 
 LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock next to it
 NOT_OFFERED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)  # of a link, a directory and a socket
 HOLDER_BYTES = 4096
 _HANDLES: set[int] = set()  # open files with the locks of this process
+_OF_COMMAND: set[Path] = set()  # what the running command holds, for all that it calls
 
 
 @contextlib.contextmanager
-def held_file(target: Path) -> Iterator[None]:
+def held_file(target: Path, waits: bool = False) -> Iterator[None]:
     """Lock a file for writing, until the end of the `with` block; a link is followed.
 
     It excludes other callers of this function only. On a file system without locks (some network ones), a
     warning on standard error replaces the lock.
 
+    Args:
+        target: the file, or a directory that appears when it is complete.
+        waits: wait for another command that writes it, instead of refusing.
+
     Raises:
-        UserError: another command is writing the file; the error names it.
+        UserError: another command is writing the file; the error names it. Or the name of the lock is taken
+            by a file of somebody else.
         OSError: the directory cannot be written.
     """
     target = Path(os.path.realpath(target))
-    with _held(target.with_name(f".{target.name}{LOCK_NAME}"), target):
+    with _held(hidden_beside(target, LOCK_NAME), target, waits):
+        yield
+
+
+@contextlib.contextmanager
+def held_by_command(targets: Iterable[Path]) -> Iterator[None]:
+    """Lock the files that a command writes; what it calls passes `held_file` for them. See there."""
+    with contextlib.ExitStack() as stack:
+        for target in (Path(os.path.realpath(target)) for target in targets):
+            stack.enter_context(held_file(target))
+            _OF_COMMAND.add(target)
+            stack.callback(_OF_COMMAND.discard, target)
         yield
 
 
@@ -47,16 +67,25 @@ def held_file(target: Path) -> Iterator[None]:
 def held_directory(target: Path) -> Iterator[None]:
     """Make a directory and lock it for writing, until the end of the `with` block; see `held_file`.
 
-    New directories still empty at the end are removed.
-
     Raises:
-        UserError: another command is writing into the directory; the error names it.
+        UserError: another command is writing into the directory; the error names it. Or the name of the lock
+            is taken by a file of somebody else.
         OSError: the directory cannot be written.
     """
     target = Path(os.path.realpath(target))
-    made = [path for path in (target, *target.parents) if not path.exists()]
+    with _held(target / LOCK_NAME, target):
+        yield
+
+
+@contextlib.contextmanager
+def _held(lock: Path, target: Path, waits: bool = False) -> Iterator[None]:
+    """Hold a lock; new directories still empty at the end are removed."""
+    if target in _OF_COMMAND:
+        yield
+        return
+    made = [path for path in lock.parents if not path.exists()]
     try:
-        with _held(target / LOCK_NAME, target):
+        with _locked(lock, target, waits):
             yield
     finally:
         for path in made:
@@ -65,8 +94,8 @@ def held_directory(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held(lock: Path, target: Path) -> Iterator[None]:
-    handle = _taken(lock, target)
+def _locked(lock: Path, target: Path, waits: bool) -> Iterator[None]:
+    handle = _taken(lock, target, waits)
     if handle is None:
         yield
         return
@@ -85,30 +114,26 @@ def _held(lock: Path, target: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _taken(lock: Path, target: Path) -> int | None:
+def _taken(lock: Path, target: Path, waits: bool) -> int | None:
     """An open file with the lock; None on a file system without locks."""
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            handle = _opened(lock)
         except FileNotFoundError:
             continue  # another process has removed the directory
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle, target, waits)
             if is_at(handle, lock):
+                if os.fstat(handle).st_size and not _holder(handle):
+                    raise _foreign(lock)
                 return handle
             os.close(handle)  # the previous holder has removed it
-        except BlockingIOError as error:
-            holder = _holder(handle)
-            os.close(handle)
-            raise UserError(
-                f"{target}: another command writes there{holder}. Wait until it ends, or name another place"
-            ) from error
         except OSError as error:
             os.close(handle)
-            lock.unlink(missing_ok=True)
             if error.errno not in NOT_OFFERED:
                 raise
+            lock.unlink(missing_ok=True)
             print(
                 f"{target}: this file system offers no locks ({error.strerror}); make sure that no other "
                 "command writes there",
@@ -116,6 +141,40 @@ def _taken(lock: Path, target: Path) -> int | None:
                 flush=True,
             )
             return None
+        except BaseException:
+            os.close(handle)
+            raise
+
+
+def _opened(lock: Path) -> int:
+    """Open the file of a lock, made if missing; nothing else is opened, nor what a link names."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        handle = os.open(lock, flags, 0o666)
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise _foreign(lock) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _foreign(lock)
+    return handle
+
+
+def _foreign(lock: Path) -> UserError:
+    found = "a link" if lock.is_symlink() else "a file of somebody else"
+    return UserError(f"{lock}: found {found}, expected the file of a lock. Remove it")
+
+
+def _lock(handle: int, target: Path, waits: bool) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        other = f"{target}: another command writes there{_holder(handle)}"
+        if not waits:
+            raise UserError(f"{other}. Wait until it ends, or name another place") from error
+        print_note(f"{other}; waiting until it ends")
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def is_at(handle: int, path: Path) -> bool:

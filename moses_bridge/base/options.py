@@ -28,6 +28,7 @@ from moses_bridge.base.config import (
 from moses_bridge.base.config_text import meanings
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import n_processors
+from moses_bridge.base.textio import without_link
 
 Kind = TypeVar("Kind")
 DEFAULT_NOTE = "[default:"
@@ -35,7 +36,15 @@ PRINT_CONFIG = "--print-config"
 
 
 class OutputPath(click.Path):
-    """A file or directory written by a command; every other `click.Path` is read."""
+    """A file or directory written by a command; every other `click.Path` is read. A link is followed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path; of a link, what it names."""
+        return without_link(super().convert(value, param, ctx))
+
+
+class LogPath(OutputPath):
+    """A file to which several commands may append at the same time."""
 
 
 # Kinds of paths. A missing directory, or one without a file, is reported by the code reading it.
@@ -45,6 +54,7 @@ FileOrStdin = Annotated[
 ]
 OutputFile = Annotated[Path, OutputPath(dir_okay=False, path_type=Path)]
 FileOrStdout = Annotated[Path, OutputPath(dir_okay=False, allow_dash=True, path_type=Path)]
+LogFile = Annotated[Path, LogPath(dir_okay=False, allow_dash=True, path_type=Path)]
 OutputDirectory = Annotated[Path, OutputPath(file_okay=False, path_type=Path)]
 Directory = Annotated[Path, click.Path(file_okay=False, path_type=Path)]  # it may be missing
 ExistingDirectory = Annotated[Path, click.Path(exists=True, file_okay=False, path_type=Path)]

@@ -1,23 +1,45 @@
-"""External programs: finding, running and asking them, and errors with the end of their messages."""
+"""Other processes, external programs and pools of workers: started, asked, and ended with their children.
+
+A program is in a process group of its own, so that it can be ended together with the programs that it starts.
+An error and each signal that ends this process end all of them: nothing writes on after its command.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
-from moses_bridge.base.errors import ToolError
+from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.base.progress import print_note
+from moses_bridge.base.streams import mend_streams
 from moses_bridge.base.textio import StrPath, open_read, open_write
 
 STDERR_TAIL_BYTES = 2000
 PATIENCE_SECONDS = 10.0  # for a program to end by itself, once its input is closed
+GRACE_SECONDS = 2.0  # from SIGTERM to SIGKILL
+CHECK_SECONDS = 0.01
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Program = subprocess.Popen[bytes]
+_RUNNING: set[Program] = set()
+_STARTING = threading.RLock()  # held until a new program is among those running
 
 
 def find_program(name: str) -> Path | None:
@@ -49,11 +71,7 @@ def run_program(
             stdin.seek(0)
         stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
         stderr = stack.enter_context(tempfile.TemporaryFile())
-        try:
-            process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr)
-        except OSError as error:
-            raise ToolError(command, None, str(error)) from error
-        with process:
+        with running(command, stdin, stderr) as process:
             assert process.stdout is not None
             shutil.copyfileobj(process.stdout, stdout)
         if process.returncode != 0:
@@ -62,6 +80,188 @@ def run_program(
             if line.startswith("note: "):
                 print_note(line)
         return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str],
+    stdin: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Program]:
+    """A program whose standard output is read; the end of the `with` block waits for its end.
+
+    If the block raises an error, the program is ended with its children.
+
+    Args:
+        command: the program and its arguments.
+        stdin: its standard input; see `subprocess.Popen`.
+        stderr: its standard error.
+        folder: its working directory; None for that of this process.
+        environment: its environment; None for that of this process.
+
+    Raises:
+        ToolError: it cannot be started.
+    """
+    process = _start(command, stdin, stderr, folder, environment)
+    try:
+        with process:
+            try:
+                yield process
+            except BaseException:
+                end_programs([process])
+                raise
+        if process.returncode != 0:
+            end_programs([process])  # what it left running
+    finally:
+        _RUNNING.discard(process)
+
+
+def _start(
+    command: Sequence[str],
+    stdin: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Program:
+    """Start a program in a process group of its own; see `running`."""
+    started: list[Program] = []
+    try:
+        with _signals_later(), _STARTING:
+            process = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=folder,
+                env=environment,
+                process_group=0,
+            )
+            started.append(process)
+            _RUNNING.add(process)
+    except OSError as error:
+        raise ToolError(command, None, str(error)) from error
+    except BaseException:  # a signal that waited
+        end_programs(started)
+        raise
+    return process
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let the signals that end this process wait for the end of the `with` block."""
+    arrived: list[int] = []
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS if is_main}
+    # An ignored signal stays ignored, for the program too.
+    earlier = {
+        number: handler
+        for number, handler in handlers.items()
+        if handler not in (signal.SIG_IGN, None)
+    }
+    for number in earlier:
+        signal.signal(number, keep)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+        for number in arrived:
+            signal.raise_signal(number)
+
+
+def end_programs(programs: Collection[Program] | None = None) -> None:
+    """End programs with their children, by SIGTERM and, where that is not enough, SIGKILL.
+
+    Args:
+        programs: those started here; None for all that are running.
+    """
+    has_lock = _STARTING.acquire(timeout=GRACE_SECONDS)  # another thread may be starting one
+    try:
+        ended = [*(_RUNNING if programs is None else programs)]
+    finally:
+        if has_lock:
+            _STARTING.release()
+    for program in ended:
+        _signal(program, signal.SIGTERM)
+    _wait_for(lambda: not any(map(_is_running, ended)))
+    for program in ended:
+        _signal(program, signal.SIGKILL)
+
+
+def _signal(program: Program, number: int) -> bool:
+    """Send a signal to a program and its children; whether there is any."""
+    try:
+        os.killpg(program.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _is_running(program: Program) -> bool:
+    """Whether the program or one of its children is running."""
+    program.poll()
+    if (
+        program.returncode is None
+    ):  # a signal has interrupted its `wait`, and so `poll` does nothing
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(program.pid, os.WNOHANG)
+    return _signal(program, 0)
+
+
+def _wait_for(is_done: Callable[[], bool]) -> None:
+    """Wait some seconds."""
+    end = time.monotonic() + GRACE_SECONDS
+    while not is_done() and time.monotonic() < end:
+        time.sleep(CHECK_SECONDS)
+
+
+@contextlib.contextmanager
+def worker_pool(
+    n_processes: int,
+    context: BaseContext,
+    initializer: Callable[..., object] | None = None,
+    arguments: tuple[object, ...] = (),
+) -> Iterator[ProcessPoolExecutor]:
+    """A pool of worker processes for a `with` block; on an error they are ended at once.
+
+    A pool that cannot start all of its processes would otherwise leave some that wait for ever.
+
+    Raises:
+        UserError: a worker died.
+    """
+    others = set(multiprocessing.active_children())
+    begin = partial(_begin_worker, initializer, arguments)
+    with ProcessPoolExecutor(n_processes, context, begin) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool as error:
+            reason = "a worker process was killed, perhaps for want of memory; use fewer --jobs"
+            raise UserError(reason) from error
+        except BaseException:
+            end_workers(set(multiprocessing.active_children()) - others)
+            raise
+
+
+def _begin_worker(initializer: Callable[..., object] | None, arguments: tuple[object, ...]) -> None:
+    mend_streams()
+    if initializer is not None:
+        initializer(*arguments)
+
+
+def end_workers(workers: Iterable[BaseProcess]) -> None:
+    """End worker processes, by SIGTERM and, where that is not enough, SIGKILL."""
+    workers = [*workers]
+    for worker in workers:
+        worker.terminate()
+    _wait_for(lambda: not any(worker.is_alive() for worker in workers))
+    for worker in workers:
+        worker.kill()
 
 
 def error_tail(stderr: IO[bytes]) -> str:
@@ -83,12 +283,10 @@ class InteractiveProgram:
         self.command = command
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
-            )
-        except OSError as error:
+            self._process = _start(command, subprocess.PIPE, self._stderr)
+        except ToolError:
             self._stderr.close()
-            raise ToolError(command, None, str(error)) from error
+            raise
         assert self._process.stdin is not None and self._process.stdout is not None
         self.input: IO[bytes] = self._process.stdin
         self.output: IO[bytes] = self._process.stdout
@@ -114,14 +312,15 @@ class InteractiveProgram:
         self.close_input()
         self.output.close()
         try:
-            return self._process.wait(patience)
+            status = self._process.wait(patience)
         except subprocess.TimeoutExpired:
-            return self._killed()
+            status = self._killed()
+        _RUNNING.discard(self._process)
+        return status
 
     def kill(self) -> None:
-        """End it at once."""
+        """End it and its children at once."""
         self._killed()
-        self.output.close()  # children of a killed shell go on reading until they cannot write
         self.close()
 
     def close(self, patience: float = PATIENCE_SECONDS) -> None:
@@ -130,5 +329,5 @@ class InteractiveProgram:
         self._stderr.close()
 
     def _killed(self) -> int:
-        self._process.kill()
+        _signal(self._process, signal.SIGKILL)
         return self._process.wait()

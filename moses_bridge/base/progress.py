@@ -5,6 +5,7 @@ Only the progress begun last is shown; when it ends, the one around it is shown 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import zlib
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from moses_bridge.base.textio import COMPRESSIONS, StrPath, is_stream
+from moses_bridge.base.textio import COMPRESSIONS, FULL, StrPath, is_stream, named_errors
 
 Item = TypeVar("Item")
 Chunk = TypeVar("Chunk", bound=Sized)
@@ -316,6 +317,18 @@ def print_note(text: str) -> None:
         return
     tqdm.write(text, file=sys.stderr)
     sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def unless_full(path: StrPath, consequence: str) -> Iterator[None]:
+    """Go on after the `with` block if there is no room for what it writes, with a note: it is not needed."""
+    try:
+        with named_errors(path):
+            yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        print_note(f"{error}; {consequence}")
 
 
 def quiet(be_quiet: bool = True) -> None:

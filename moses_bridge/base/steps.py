@@ -19,9 +19,9 @@ from types import FrameType
 from moses_bridge.base.errors import ToolError
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.machine import machine
-from moses_bridge.base.progress import duration
+from moses_bridge.base.progress import duration, unless_full
 from moses_bridge.base.provenance import own_version
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.textio import append_line, read_lines
 
 LOG_NAME = "steps.jsonl"
 A_STEP = "a line of `moses-bridge step`"
@@ -161,9 +161,9 @@ def _used(processes: Sequence[int]) -> float:
 
 
 def _append(step: Step, log: Path) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stream:  # one write, so that lines of concurrent steps do not mix
-        stream.write(json.dumps(asdict(step)).encode() + b"\n")
+    with unless_full(log, "the step is not logged"):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        append_line(log, json.dumps(asdict(step)).encode())
 
 
 def _run(command: Sequence[str]) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import hashlib
 import os
 import secrets
 import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,6 +28,7 @@ COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 BZIP2_NAME, BZIP2_BLOCKS = b"BZh", (b"1AY&SY", b"\x17rE8P\x90")
 GZIP_BEGINNING = b"\x1f\x8b"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NAME_BYTES = 255  # of the longest name, on most file systems
 PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
 # A megabyte of gz can contain a line of a gigabyte; no text has one.
 LINE_LIMIT_NAME, LINE_LIMIT = "MOSES_BRIDGE_LINE_MB", 64
@@ -74,7 +76,8 @@ def open_write(path: StrPath) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed by suffix; it appears under its name when complete.
 
     "-" is standard output. On an error nothing is left, and an older file does not change. A pipe
-    or a device, like /dev/null, is written to directly; a link is followed.
+    or a device, like /dev/null, is written to directly. A link to a file is replaced, not followed: it may
+    be in a folder from somebody else. See `without_link` for one that the user names.
 
     Raises:
         OSError: the file cannot be written; the error names it.
@@ -101,10 +104,10 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
             with open(path, "wb") as file:
                 yield file
             return
-        target = Path(os.path.realpath(path))
+        target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(target) as temporary:
-            with temporary.open("wb") as file:
+            with temporary.open("xb") as file:
                 yield file
             publish(temporary, target)
 
@@ -118,6 +121,17 @@ def is_stream(path: StrPath) -> bool:
 def place_of(path: StrPath) -> Place:
     """A path as a file, present or to be made, or a stream."""
     return Stream(os.fspath(path)) if is_stream(path) else Path(path)
+
+
+def without_link(path: StrPath) -> Path:
+    """A path that the user names for writing: of a link to a file, present or to be made, the file."""
+    is_link = os.path.islink(path) and not is_stream(path)
+    return Path(os.path.realpath(path) if is_link else path)
+
+
+def no_link(path: str, flags: int) -> int:
+    """Open a file, but no link, to be changed in place; the `opener` of `open`."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def publish(temporary: Path, target: Path) -> None:
@@ -142,10 +156,19 @@ def remove_unfinished() -> None:
                 temporary.unlink()
 
 
+def hidden_beside(target: Path, suffix: str) -> Path:
+    """The path of a hidden file next to a target: .NAME and the suffix, with a digest for a long NAME."""
+    name = f".{target.name}{suffix}"
+    if len(os.fsencode(name)) > NAME_BYTES:
+        digest = hashlib.blake2b(os.fsencode(target.name), digest_size=16).hexdigest()
+        name = f".{digest}{suffix}"
+    return target.with_name(name)
+
+
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
     """A unique path next to the target; no file of this name is left."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    temporary = hidden_beside(target, f".{secrets.token_hex(8)}")
     with removed_by_signals(temporary):
         try:
             yield temporary
@@ -163,31 +186,65 @@ def removed_by_signals(path: Path) -> Iterator[None]:
         _UNFINISHED.discard(path)
 
 
-@contextlib.contextmanager
-def open_directory(target: Path) -> Iterator[Path]:
-    """A new directory to fill; it appears under its name only when complete.
-
-    On an error nothing is left. The target may be an existing empty directory.
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line to a log by one write, so that lines of several processes do not mix; all of it or nothing.
 
     Raises:
-        OSError: the directory cannot be written, or the target exists and is not empty.
+        OSError: the log cannot be written, or is a link; the error names it.
     """
+    with named_errors(path), open(path, "ab", buffering=0, opener=no_link) as log:
+        n_bytes = log.write(line + b"\n")
+        if n_bytes <= len(line):
+            log.truncate(log.tell() - n_bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextlib.contextmanager
+def open_directory(target: Path, replaced: Sequence[str] = ()) -> Iterator[Path]:
+    """A new directory to fill; it appears under its name only when complete.
+
+    On an error nothing is left. The target may be an existing directory without files, or with those that
+    match the patterns `replaced`, which are removed when the new ones are complete.
+
+    Raises:
+        ConfigError: the target exists and has other files, or is no directory.
+        OSError: the directory cannot be written.
+    """
+    target = Path(os.path.realpath(target))
+    old = {path for pattern in replaced for path in target.glob(pattern)}
+    if target.exists() and not (target.is_dir() and old.issuperset(target.iterdir())):
+        raise ConfigError(
+            f"{target}: found {'files in it' if target.is_dir() else 'a file'}, expected a new or an empty "
+            "directory. Name another one, or remove it"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_directory(target.parent, target.name) as temporary:
+    with temporary_directory(target.name, target.parent) as temporary:
         content = temporary / target.name  # as readable to others as any new directory
         content.mkdir()
         yield content
         for path in content.iterdir():
             _sync(path)
+        for path in old:
+            path.unlink()
         content.replace(target)
         _sync(target.parent)
 
 
 @contextlib.contextmanager
-def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
-    """A unique directory, unreadable to other users; it is removed at the end of the `with` block."""
-    temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
+def temporary_directory(name: str, parent: Path | None = None) -> Iterator[Path]:
+    """A unique directory, unreadable to other users; it is removed at the end of the `with` block.
+
+    Args:
+        name: what it is for, a part of its name.
+        parent: where; None for the directory of temporary files (TMPDIR).
+
+    Raises:
+        OSError: the parent cannot be written.
+    """
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    temporary = hidden_beside(place / name, f".{secrets.token_hex(5)}")
     with removed_by_signals(temporary):
+        temporary.mkdir(mode=0o700)
         try:
             yield temporary
         finally:
@@ -298,7 +355,15 @@ def read_bytes(path: StrPath) -> bytes:
 
 
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
-    """The error of compressed data that cannot be read on."""
+    """The error of a file that cannot be read on: most often, of damaged compressed data.
+
+    Raises:
+        MemoryError: that is the error; the data may be whole.
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    if isinstance(error, OSError) and error.errno is not None:  # of the disk, say
+        return InputError(path, line_number, os.strerror(error.errno), "a readable file")
     found = f"damaged data ({error})"
     return InputError(path, line_number, found, "a complete file", _gzip_advice(path))
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import thot.alignment
 
 from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.programs import worker_pool
 from moses_bridge.base.progress import is_quiet, quiet, track
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
-from moses_bridge.base.textio import write_lines
+from moses_bridge.base.textio import temporary_directory, write_lines
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.formats.words import split_words
 
@@ -58,12 +58,11 @@ def align(
     n_sentences = sum(1 for _ in read_parallel(source, target))
     n_parts = max(1, -(-n_sentences // pairs_at_once))
     bounds = [n_sentences * part // n_parts for part in range(n_parts + 1)]
-    context = get_context("spawn")
     with (
-        TemporaryDirectory(dir=out.parent, prefix=".align.") as name,
-        ProcessPoolExecutor(min(jobs, 2), mp_context=context) as processes,
+        temporary_directory("align", out.parent) as folder,
+        worker_pool(min(jobs, 2), get_context("spawn")) as processes,
     ):
-        parts = _Parts(source, target, Path(name), aligner, processes, both_at_once=jobs > 1)
+        parts = _Parts(source, target, folder, aligner, processes, both_at_once=jobs > 1)
         write_lines(out, parts.links([end - first for first, end in pairwise(bounds)]))
 
 

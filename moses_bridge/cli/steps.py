@@ -9,7 +9,7 @@ from typing import Annotated
 import click
 
 from moses_bridge.base.command import command
-from moses_bridge.base.options import ARGUMENT, FileOrStdin, FileOrStdout, OutputDirectory
+from moses_bridge.base.options import ARGUMENT, FileOrStdin, LogFile, OutputDirectory
 
 
 @command
@@ -34,7 +34,7 @@ def config_command(
 @command
 def step(
     command: Annotated[tuple[str, ...], click.UNPROCESSED, ARGUMENT],
-    log: Annotated[FileOrStdout, "Log to append to, in JSON lines; created if it does not exist."],
+    log: Annotated[LogFile, "Log to append to, in JSON lines; created if it does not exist."],
     name: Annotated[str | None, "Name of the step in the log.  [default: the command line]"] = None,
 ) -> None:
     """Run a command and log its time and memory.

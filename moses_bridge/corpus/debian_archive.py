@@ -6,15 +6,15 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from subprocess import DEVNULL, STDOUT
 
 from moses_bridge.base.errors import InputError, ToolError, UserError, shown
+from moses_bridge.base.programs import run_program, running
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, read_lines, write_lines
+from moses_bridge.base.textio import open_write, read_lines, temporary_directory, write_lines
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
 N_LINES_QUOTED = 8  # of apt, whose faults come last
@@ -95,12 +95,12 @@ class DebianArchive:
         missing = [name for name in names if not self._fetched(name)]
         if missing:
             self._update("Packages")
-            with tempfile.TemporaryDirectory(dir=self.folder) as arriving:
-                _open_to_sandbox(Path(arriving))
+            with temporary_directory("packages", self.folder) as arriving:
+                _open_to_sandbox(arriving)
                 with Progress("fetching packages", len(missing), "packages") as progress:
-                    for line in self._run("apt-get", "download", *missing, folder=Path(arriving)):
+                    for line in self._run("apt-get", "download", *missing, folder=arriving):
                         progress.update(line.startswith("Get:"))
-                for deb in Path(arriving).glob("*.deb"):
+                for deb in arriving.glob("*.deb"):
                     deb.replace(self.folder / deb.name)
         return [self._fetched(name)[-1] for name in names]
 
@@ -229,19 +229,11 @@ def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
         ToolError: it failed; the message quotes its last lines.
     """
     tail: deque[str] = deque(maxlen=N_LINES_QUOTED)
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    with running(command, DEVNULL, STDOUT, folder, environment) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            tail.append(line.rstrip("\n"))
+            tail.append(line.decode(errors="replace").rstrip("\n"))
             yield tail[-1]
     if process.returncode:
         raise ToolError(command, process.returncode, "\n".join(tail))
@@ -267,8 +259,4 @@ def _pair_of_names(path: Path, number: int, line: bytes) -> tuple[str, str]:
 
 
 def _decompress(index: Path) -> bytes:
-    command = [APT_HELPER, "cat-file", str(index)]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode:
-        raise ToolError(command, done.returncode, done.stderr.decode(errors="replace"))
-    return done.stdout
+    return run_program([APT_HELPER, "cat-file", str(index)])

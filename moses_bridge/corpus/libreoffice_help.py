@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from subprocess import DEVNULL
+from tempfile import TemporaryFile
 
 from moses_bridge.base.errors import ToolError
+from moses_bridge.base.programs import error_tail, running
 from moses_bridge.corpus.debian_archive import find_apt
 from moses_bridge.corpus.text_pair import TextPair, tidy
 from moses_bridge.corpus.tokenization import sentence_pairs
@@ -57,8 +59,8 @@ def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> 
 def _files_of_deb(deb: Path, wanted: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
     """The regular files of a package whose paths, without "./", fit a pattern; no links."""
     command = [find_apt("dpkg-deb"), "--fsys-tarfile", str(deb)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
+    with TemporaryFile() as messages, running(command, DEVNULL, messages) as process:
+        assert process.stdout is not None
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
                 for member in archive:
@@ -68,8 +70,8 @@ def _files_of_deb(deb: Path, wanted: re.Pattern[str]) -> Iterator[tuple[re.Match
                         yield match, content.read()
             process.stdout.read()
         except tarfile.TarError as error:
-            reason = process.stderr.read().decode(errors="replace") or str(error)
-            raise ToolError(command, process.wait(), reason) from error
+            status = process.wait()
+            raise ToolError(command, status, error_tail(messages) or str(error)) from error
 
 
 class _HelpPage(HTMLParser):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 import signal
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from multiprocessing import get_context
 
 from sacremoses import MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
 from moses_bridge.base.machine import n_processors
+from moses_bridge.base.programs import worker_pool
 from moses_bridge.base.progress import Progress
 from moses_bridge.corpus.text_pair import TextPair
 
@@ -73,9 +74,8 @@ def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:
     if n_processes == 1:
         yield from map(_tokenize_task, tasks)
         return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(n_processes, initializer=_leave_interrupt_to_parent) as pool:
-        yield from pool.imap(_tokenize_task, tasks)
+    with worker_pool(n_processes, get_context("spawn"), _leave_interrupt_to_parent) as pool:
+        yield from pool.map(_tokenize_task, tasks)
 
 
 def _leave_interrupt_to_parent() -> None:

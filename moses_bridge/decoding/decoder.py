@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Self
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.text_lines import read_text_lines, say
-from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.base.textio import read_lines, temporary_directory, write_lines
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,
@@ -85,8 +84,8 @@ class MosesDecoder:
         self._written = ExitStack()
         absolute = with_absolute_paths(ini)
         if absolute.lines != ini.lines:
-            folder = self._written.enter_context(tempfile.TemporaryDirectory())
-            self._ini_path = Path(folder, "moses.ini")
+            folder = self._written.enter_context(temporary_directory("moses"))
+            self._ini_path = folder / "moses.ini"
             write_ini(absolute, self._ini_path)
 
     def __enter__(self) -> Self:
@@ -101,8 +100,8 @@ class MosesDecoder:
     ) -> None:
         """See `Decoder`."""
         refuse_model_files(self._ini, source, (out, nbest))
-        with tempfile.TemporaryDirectory() as folder:
-            text, found, unknown = (Path(folder, name) for name in ("input", "nbest", "unknown"))
+        with temporary_directory("moses") as folder:
+            text, found, unknown = (folder / name for name in ("input", "nbest", "unknown"))
             lines = list(read_text_lines(source))
             write_lines(text, lines)
             command = [*self.command(text, weights), "-output-unknowns", str(unknown)]

@@ -6,19 +6,19 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
 from multiprocessing import get_context
-from pathlib import Path
 from runpy import run_module
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile
 
 from moses_bridge.base.command import command
 from moses_bridge.base.errors import MODULES, Extra, ToolError, UserError
 from moses_bridge.base.machine import n_processors
-from moses_bridge.base.programs import error_tail
+from moses_bridge.base.programs import error_tail, worker_pool
 from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import temporary_directory
 
 SOURCE, TARGET = "a b .\nb a .\n" * 4, "x y .\ny x .\n" * 4
 WORDS = (("a", "x"), ("b", "y"), ("a", "z"), (".", "."))
@@ -113,13 +113,14 @@ def compile_all(n_jobs: int | None = None) -> None:
     """
     chains = [[line for line in chain if _is_installed(line)] for chain in CHAINS]
     with (
-        TemporaryDirectory() as folder,
+        temporary_directory("warm") as folder,
         Progress("compile", sum(map(len, chains)), "commands") as progress,
         ThreadPoolExecutor(n_jobs or n_processors()) as pool,
     ):
         for name, text in FILES.items():
-            Path(folder, name).write_text(text.replace("{folder}", folder), encoding="utf-8")
-        for done in [pool.submit(_run, chain, folder, progress) for chain in chains]:
+            content = text.replace("{folder}", str(folder))
+            (folder / name).write_text(content, encoding="utf-8")
+        for done in [pool.submit(_run, chain, str(folder), progress) for chain in chains]:
             done.result()
 
 
@@ -133,7 +134,7 @@ def _run(chain: Sequence[str], folder: str, progress: Progress) -> None:
     places = {"folder": folder, "python": shlex.join(PYTHON)}
     with (
         NamedTemporaryFile(dir=folder) as messages,
-        ProcessPoolExecutor(1, get_context("spawn"), _write_to, (messages.name,)) as process,
+        worker_pool(1, get_context("spawn"), _write_to, (messages.name,)) as process,
     ):
         for line in chain:
             words = [part.format_map(places) for part in shlex.split(line)]

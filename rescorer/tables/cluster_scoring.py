@@ -7,14 +7,13 @@ Only the driver reads and writes files.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from moses_bridge.base.cluster import Unit, open_cluster
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import temporary_directory
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.choices import Device
 from rescorer.contract.compute import compute_on_one_thread
@@ -42,8 +41,8 @@ class PackedScorers:
 
     def named(self, device: Device) -> list[NamedScorer]:
         """Load the scorers on a device; see `ScorerChoice.named`."""
-        with tempfile.TemporaryDirectory() as folder:
-            models = tuple(Path(folder, str(number)) for number in range(len(self.files)))
+        with temporary_directory("models") as folder:
+            models = tuple(folder / str(number) for number in range(len(self.files)))
             for model, files in zip(models, self.files, strict=True):
                 for name, content in files.items():
                     (model / name).parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from xopen import xopen
 
@@ -27,7 +27,9 @@ from moses_bridge.base.lock import is_at
 from moses_bridge.base.textio import (
     COMPRESSIONS,
     StrPath,
+    hidden_beside,
     named_errors,
+    no_link,
     open_write_packed,
     publish,
     removed_by_signals,
@@ -70,8 +72,8 @@ class PartialFile:
     def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
         self.out = out = Path(os.path.realpath(out))
         self.settings = json.loads(json.dumps(settings))
-        self.data_path = out.with_name(f".{out.name}.partial")
-        self.state_path = out.with_name(f".{out.name}.partial.json")
+        self.data_path = hidden_beside(out, ".partial")
+        self.state_path = hidden_beside(out, ".partial.json")
         self.progress = Counter[str]()
         self.n_bytes = 0
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +85,8 @@ class PartialFile:
         if not self.n_bytes:  # a new file: another writer may have the old one open
             self.data_path.unlink(missing_ok=True)
             self._empty.enter_context(removed_by_signals(self.data_path))
-        self._stream: BinaryIO = self.data_path.open("r+b" if self.n_bytes else "xb")
+        mode: Literal["r+b", "xb"] = "r+b" if self.n_bytes else "xb"
+        self._stream: BinaryIO = open(self.data_path, mode, opener=no_link)  # noqa: SIM115
         self._stream.truncate(self.n_bytes)
         self._stream.seek(self.n_bytes)
 
@@ -91,7 +94,8 @@ class PartialFile:
         """Continue from the state of an earlier run; ignore an unusable one."""
         try:
             state = read_record(_State, self.state_path, "the state of an unfinished file")
-            complete = self.data_path.stat().st_size >= state.n_bytes
+            is_own = not self.data_path.is_symlink()
+            complete = is_own and self.data_path.stat().st_size >= state.n_bytes
         except (OSError, InputError):
             return
         if state.settings == self.settings and complete:
@@ -132,7 +136,8 @@ class PartialFile:
     def _save_state(self) -> None:
         state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
         with temporary_beside(self.state_path) as temporary:
-            temporary.write_text(json.dumps(state))
+            with temporary.open("x") as stream:
+                stream.write(json.dumps(state))
             temporary.replace(self.state_path)
 
     def publish(self) -> None:

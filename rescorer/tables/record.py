@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
+from moses_bridge.base.json_files import open_record_of, read_json, write_json
 from moses_bridge.base.provenance import file_digest, own_version
 from moses_bridge.base.textio import COMPRESSIONS
 from rescorer.contract.choices import ColumnFormat
@@ -116,7 +116,6 @@ class RunRecord:
             InputError: the record is missing or malformed, or names columns of an earlier version.
         """
         path = sidecar_of(out)
-        check_plain_file(path)
         known = partial(open_record_of, path=path, what=WRITTEN)
         found = known(_Written, read_json(path))
         columns = [known(_AddedColumn, each) for each in found.columns]

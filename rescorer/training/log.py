@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.json_files import parse_json, record_of
-from moses_bridge.base.textio import named_errors, write_lines
+from moses_bridge.base.json_files import check_plain_file, parse_json, record_of
+from moses_bridge.base.progress import unless_full
+from moses_bridge.base.textio import append_line, write_lines
 from rescorer.contract.trained_model import LOG_NAME
 
 if TYPE_CHECKING:
@@ -83,18 +84,19 @@ class TrainingLog:
         """The records of an earlier run, except for a truncated last line."""
         if not self.path.exists():
             return []
+        check_plain_file(self.path)
         lines = self.path.read_bytes().split(b"\n")[:-1]
         return [_record(line, self.path, number) for number, line in enumerate(lines, start=1)]
 
     def append(self, record: LogRecord) -> None:
-        """Write a record to both files.
+        """Write a record to both files; where there is no room, a note says so.
 
         Raises:
-            OSError: the disk is full, for example; it names the file.
+            OSError: a file cannot be written for another reason; the error names it.
         """
-        with named_errors(self.path), self.path.open("ab") as log:
-            log.write(_line(record) + b"\n")
-        self._append_event(record)
+        with unless_full(self.path, "the log lacks a record"):
+            append_line(self.path, _line(record))
+            self._append_event(record)
 
     def _append_event(self, record: LogRecord) -> None:
         values = {TAGS[name]: value for name, value in asdict(record).items() if name in TAGS}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import ConfigError, shown
+from moses_bridge.base.progress import unless_full
 from moses_bridge.base.textio import place_of
 from moses_bridge.formats.words import as_text, readable, split_words
 from rescorer.contract.choices import Side
@@ -107,11 +108,11 @@ def phrase_neighbors(
     for phrase in texts:
         _check_known(phrase, learned)
     queries = summaries(texts)
-    if keep is None:
+    kept = None if keep is None else _kept(learned, table, side, keep, compute)
+    if kept is None:
         candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
         best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
         return _without_queries(texts, best, candidates, n_best)
-    kept = _kept(learned, table, side, keep, compute)
     best = nearest(queries, kept.blocks(), n_best + 1)
     return _without_queries(texts, best, kept.phrases, n_best)
 
@@ -125,8 +126,10 @@ def _check_known(phrase: bytes, learned: Learned) -> None:
         )
 
 
-def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Compute) -> KeptVectors:
-    """The phrases of a table with their vectors, from the folder or newly written there."""
+def _kept(
+    learned: Learned, table: Path, side: Side, keep: Path, compute: Compute
+) -> KeptVectors | None:
+    """The phrases of a table with their vectors, from the folder or newly written there; None without room."""
     identity = {
         "model": learned.fingerprint,
         "table": table_identity(place_of(table)),
@@ -136,9 +139,9 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
     kept = kept_vectors(keep, identity)
     if kept is None:
         phrases = known_phrases(distinct_phrases(table, side), learned.reads, table)
-        keep_vectors(keep, identity, phrases, learned.summaries(compute))
+        with unless_full(keep, "the vectors are not kept"):
+            keep_vectors(keep, identity, phrases, learned.summaries(compute))
         kept = kept_vectors(keep, identity)
-        assert kept is not None
     return kept
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.plotting import load_matplotlib
 from moses_bridge.base.textio import open_write
 from moses_bridge.formats.words import readable
 from rescorer.views.map_layout import Window
@@ -27,6 +28,7 @@ LONGEST_LABEL = 40  # characters; labels beyond would cover their neighbours
 @contextmanager
 def new_figure(inches: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
     """An empty figure; characters missing in its font are drawn as boxes, without warnings."""
+    load_matplotlib()
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

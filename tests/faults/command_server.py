@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -79,6 +80,7 @@ def status_of(commands: Programs, words: list[str]) -> int:
 def serve() -> None:
     """Run what standard input names, one after the other."""
     commands = loaded()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
     for text in sys.stdin:
         job = json.loads(text)
         if job["is_kept"]:

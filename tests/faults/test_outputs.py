@@ -425,7 +425,7 @@ def test_outputs_that_are_not_there_are_compared_by_their_place(tmp_path: Path) 
         refuse_overwriting([tmp_path / "link" / "b", tmp_path / "b"], [])
 
 
-# What holds its place while it works; the others write single files, each whole under its name.
+# What holds its place while it works, in Python too; the others are commands that write single files.
 HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "moses-bridge corpus": held_directory,
     "moses-bridge build": held_directory,
@@ -454,14 +454,66 @@ SINGLE_FILES = {
         "moses-bridge decode",
         "moses-bridge score-nbest",
     ),
-    *("moses-bridge step", "rescorer nbest", "rescorer preferences", "rescorer generate"),
+    *("rescorer nbest", "rescorer preferences", "rescorer generate"),
     *("rescorer translate", "rescorer align"),
     *("tuning plot", "tuning report", "tuning plan"),
 }
+APPENDING = {"moses-bridge step"}  # several at once may add lines to one log
 
 
 def test_all_commands_that_hold_their_place_are_counted() -> None:
-    assert set(WRITING) == {*HELD, *HELD_AT_THE_END, *SINGLE_FILES}
+    assert set(WRITING) == {*HELD, *HELD_AT_THE_END, *SINGLE_FILES, *APPENDING}
+
+
+@pytest.mark.parametrize("name", sorted(SINGLE_FILES))
+def test_a_second_writer_of_a_file_is_refused_before_the_work(name: str, tmp_path: Path) -> None:
+    make_files(tmp_path)
+    files = [each for each in outputs(WRITING[name]) if not is_directory(each)]
+    for number, output in enumerate(files):
+        out = tmp_path / f"out{number}"
+        command_line = arguments(WRITING[name], tmp_path, {output.name or "": out})
+        with held_file(out):
+            before = content(tmp_path)
+            result = run(name, command_line)
+            assert content(tmp_path) == before
+        assert result.exit_code == 1, result.output
+        assert result.stderr.startswith(
+            f"{name.split()[0]}: error: {out}: another command writes there (process {os.getpid()} on "
+        )
+
+
+def test_several_commands_append_to_one_log(tmp_path: Path) -> None:
+    with held_file(tmp_path / "log"):
+        result = run("moses-bridge step", ["--log", str(tmp_path / "log"), "true"])
+    assert result.exit_code == 0 and (tmp_path / "log").read_text().count("\n") == 1
+
+
+def test_a_link_that_the_user_names_is_followed(tmp_path: Path) -> None:
+    """One in a folder is not: it may come from somebody else."""
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
+    (tmp_path / "config").write_text("mine")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real.json").symlink_to("config")
+    score = [str(tmp_path / "table"), "--control", "length", "--out", str(tmp_path / "link")]
+    assert run("rescorer score", score).exit_code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes().startswith(b"a ||| b ||| 0.5 ")
+    assert (tmp_path / "config").read_text() == "mine"
+    assert not (tmp_path / "real.json").is_symlink()
+
+
+@pytest.mark.parametrize("name", [".real.partial", ".real.partial.json"])
+def test_a_link_in_the_place_of_an_unfinished_table_is_not_followed(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
+    victim = tmp_path / "config"
+    victim.write_text("mine" * 1000)
+    (tmp_path / name).symlink_to(victim)
+    score = [str(tmp_path / "table"), "--control", "length", "--out", str(tmp_path / "real")]
+    for more in ([], ["--resume"]):
+        assert run("rescorer score", [*score, *more]).exit_code == 0
+        assert victim.read_text() == "mine" * 1000
 
 
 @pytest.mark.parametrize("name", HELD)

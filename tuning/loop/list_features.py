@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,7 +17,14 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import LineProgress, track_lines
-from moses_bridge.base.textio import StrPath, count_lines, open_write, read_lines, write_lines
+from moses_bridge.base.textio import (
+    StrPath,
+    count_lines,
+    open_write,
+    read_lines,
+    temporary_directory,
+    write_lines,
+)
 from moses_bridge.decoding.interface import Decoder
 from moses_bridge.decoding.text_values import TextValues
 from moses_bridge.formats.nbest import (
@@ -62,10 +68,10 @@ class ListFeatures:
             ConfigError: a command did not add its feature.
             UserError: a scorer fails, or sees the source.
         """
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
+        with temporary_directory("features", out.parent) as directory:
             current = nbest
             for number, feature in enumerate(self.features):
-                following = Path(directory) / f"{number}.nbest.gz"
+                following = directory / f"{number}.nbest.gz"
                 if feature.is_scorer:
                     self._ask(feature, current, following)
                 else:
@@ -271,9 +277,9 @@ def decode_text(
     if not lists.features and not fixed_search:
         decoder.decode(source, output, known, nbest, nbest_size)
         return
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
-        plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
-        first = Path(directory) / "first"  # not `output`: that is chosen from the list
+    with temporary_directory("nbest", output.parent) as directory:
+        plain, full = directory / "plain.gz", directory / "full.gz"
+        first = directory / "first"  # not `output`: that is chosen from the list
         decoder.decode(source, first, known, plain, nbest_size)
         lists.add(plain, source, full)
         choose_best(full, weights, source, output)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
-from moses_bridge.base.lock import held_directory
+from moses_bridge.base.lock import held_directory, held_file
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, count_lines, open_directory, write_lines
@@ -190,14 +190,14 @@ def rerank_lists(
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
     if (out / WEIGHTS_NAME).exists() and not overwrite:
         raise ConfigError(f"{out}: there is a run already; replace it with --overwrite")
-    references = config.chosen_metric.references(dev.references, dev.source)
-    likeness = config.chosen_mbr.likeness()
-    if test is not None and test.references:
-        read_references(test.references, test.source)  # refused before any work is done
-    texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
-    names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
-    with open_directory(out) as directory:
+    with held_file(out), open_directory(out, BY_LISTS if overwrite else ()) as directory:
+        references = config.chosen_metric.references(dev.references, dev.source)
+        likeness = config.chosen_mbr.likeness()
+        if test is not None and test.references:
+            read_references(test.references, test.source)  # refused before any work is done
+        texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
+        found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
+        names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
         with ListFeatures(features) as added:
             lists = {
                 part: with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
@@ -218,8 +218,6 @@ def rerank_lists(
             found.systems.setdefault(each.system, []).append(run)
         found = replace(found, caution=_caution(found, pool, config))
         write_json(directory / WEIGHTS_NAME, asdict(found))
-        for old in (path for name in BY_LISTS for path in out.glob(name) if overwrite):
-            old.unlink()
     chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
     say_notes(dev.source, dev.references, chosen_dev)
     return found

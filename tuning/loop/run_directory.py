@@ -11,13 +11,7 @@ from typing import Annotated, Any
 
 from moses_bridge.base.config import AtLeast, check_limits, shown_value
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import (
-    check_plain_file,
-    open_record_of,
-    read_json,
-    read_record,
-    write_json,
-)
+from moses_bridge.base.json_files import open_record_of, read_json, read_record, write_json
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -219,7 +213,6 @@ def claim(
     anew = "" if overwrite is None else ", or replace it with --overwrite"
     inputs = json.loads(json.dumps(dict(fingerprint)))
     if path.exists():
-        check_plain_file(path)
         found = read_json(path)
         if not isinstance(found, dict):
             hint = "Remove the directory or choose another"
@@ -270,7 +263,6 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
     Raises:
         InputError: the file is missing, damaged or something else, or has other features.
     """
-    check_plain_file(path)
     what = "what the optimiser found"
     found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
     check_finite(asdict(found), path)

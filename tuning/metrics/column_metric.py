@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.programs import run_program
-from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.base.progress import unless_full
+from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
 from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
 
 SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
@@ -139,13 +139,14 @@ class NumberCommand:
             self._numbers.update(zip(new, self.ask([*new.values()]), strict=True))
             if self._cache is not None:
                 lines = [f"{key} {number!r}".encode() for key, number in self._numbers.items()]
-                write_lines(self._cache, lines)
+                with unless_full(self._cache, "the numbers are not kept"):
+                    write_lines(self._cache, lines)
         return [self._numbers[key] for key in keys]
 
     def ask(self, questions: Sequence[Question]) -> list[float]:
         """The command's answer for each hypothesis, without keeping it. Errors are those of `numbers`."""
-        with tempfile.TemporaryDirectory(prefix="metric.") as folder:
-            paths = {name: str(Path(folder) / name) for name in PLACES}
+        with temporary_directory("metric") as folder:
+            paths = {name: str(folder / name) for name in PLACES}
             write_lines(paths["hypotheses"], [question.hypothesis for question in questions])
             write_lines(paths["source"], [question.source for question in questions])
             write_lines(paths["reference"], [question.references[0] for question in questions])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.plotting import load_matplotlib
 from moses_bridge.base.textio import open_write
 from tuning.report.run_series import load_iterated_run, short_names, weights_by_iteration
 
@@ -189,6 +190,7 @@ def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
         ConfigError: out has another suffix.
     """
     _check_name(out)
+    load_matplotlib()
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from moses_bridge.base.textio import temporary_directory
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.output_scores import OutputScores
 from tuning.loop.run_directory import TuningRun
@@ -74,8 +74,8 @@ class Tuned:
 
     def _repr_svg_(self) -> str:
         """The picture of `tuning plot`, for a notebook."""
-        with tempfile.TemporaryDirectory() as folder:
-            picture = Path(folder) / "run.svg"
+        with temporary_directory("picture") as folder:
+            picture = folder / "run.svg"
             plot_runs([self.directory], picture)
             return picture.read_text()
 

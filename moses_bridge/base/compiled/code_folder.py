@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import functools
 import glob
 import hashlib
@@ -34,6 +35,8 @@ import numba
 import numpy as np
 from llvmlite import binding
 
+from moses_bridge.base.textio import temporary_directory
+
 PACKAGES = ("moses_bridge", "rescorer", "tuning")
 VARIABLE = "NUMBA_CACHE_DIR"
 WITHOUT_EFFECT = (VARIABLE, "NUMBA_NUM_THREADS")
@@ -42,22 +45,31 @@ SUMS = "SHA256SUMS"
 KEPT = "*.nb[ic]"  # numba's index and code of a function
 UNUSED_SECONDS = 30 * 24 * 3600.0  # after which the folder of other sources is removed
 
+ROOM_BYTES = 1 << 25  # for all compiled code
+
 State = tuple[int, int]
 _KNOWN: dict[Path, State] = {}  # the files that are in a list
 
 
 @functools.cache
-def code_folder() -> Path:
-    """The folder of all processes with these sources; a temporary one if it cannot be written."""
+def code_folder() -> Path | None:
+    """The folder of all processes with these sources; a temporary one if it cannot be written or is full.
+
+    None if there is no room for a temporary one either.
+    """
     name = PREFIX + _digest()
     root = os.environ.get(VARIABLE) or _user_cache()
     with contextlib.suppress(OSError):
         if root is not None:
             return _private(Path(root).absolute() / name)
-    temporary = tempfile.mkdtemp(prefix=PREFIX)
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    os.environ[VARIABLE] = temporary  # for the processes that this one starts
-    return _private(Path(temporary, name))
+    folders = contextlib.ExitStack()
+    atexit.register(folders.close)
+    with contextlib.suppress(OSError):
+        temporary = folders.enter_context(temporary_directory("compiled"))
+        folder = _private(temporary / name)
+        os.environ[VARIABLE] = str(temporary)  # for the processes that this one starts
+        return folder
+    return None
 
 
 @functools.cache
@@ -130,7 +142,7 @@ def _private(folder: Path) -> Path:
     """Return a folder that only this user reads and writes, made if missing.
 
     Raises:
-        OSError: it cannot be written, or is another user's.
+        OSError: it cannot be written, is another user's, or has no room.
     """
     if not folder.is_dir():
         _remove_unused(folder.parent)
@@ -139,6 +151,9 @@ def _private(folder: Path) -> Path:
         raise PermissionError(f"{folder} is another user's")
     folder.chmod(0o700)
     os.utime(folder)  # it is in use
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     tempfile.TemporaryFile(dir=folder).close()
     return folder
 

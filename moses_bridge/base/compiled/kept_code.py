@@ -27,8 +27,11 @@ def njit(**options: Any) -> Callable[[Function], Any]:
     """
 
     def keep(function: Function) -> Any:
+        folder = code_folder()
+        if folder is None:
+            return numba.njit(no_cfunc_wrapper=True, **options)(function)
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(code_folder())
+        numba.config.CACHE_DIR = str(folder)
         try:
             compiled = numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
         finally:

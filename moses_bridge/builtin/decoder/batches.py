@@ -7,15 +7,14 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from typing import Protocol
 
-from moses_bridge.base.errors import InputError, UserError
+from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import keep_freed_memory
+from moses_bridge.base.programs import worker_pool
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
@@ -153,16 +152,12 @@ def _translate_in_parallel(
         numbers.put(number)
     shared = work, scorers, numbers, os.getpid()
     try:
-        with ProcessPoolExecutor(n_processes, context, _share, shared) as pool:
+        with worker_pool(n_processes, context, _share, shared) as pool:
             for translations, news in pool.map(_translate_shared, firsts, batches):
                 scorers.queue(news)
                 yield from translations
     except LostScorer as lost:
         raise scorers.failure(lost) from lost
-    except BrokenProcessPool as error:
-        raise UserError(
-            "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
-        ) from error
 
 
 def _prepare(work: Work, lines: Sequence[bytes], n_processes: int, scorers: CachedScorers) -> None:

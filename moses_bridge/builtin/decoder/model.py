@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.compiled.lexicon import Lexicon, words_of
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, decoding_paths
@@ -248,7 +248,10 @@ def _file(ini: MosesIni, feature: Feature) -> Path:
     argument = feature.arguments.get("path")
     if argument is None:
         raise ConfigError(f"{ini.path}: {feature.name} has no path=")
-    return ini.file(argument)
+    path = ini.file(argument)
+    if path.is_char_device():  # such as /dev/zero, which never ends
+        raise InputError(path, None, "a device", f"the file of {feature.name}")
+    return path
 
 
 def _file_sizes(ini: MosesIni) -> Counter[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import blake2b
@@ -12,7 +11,8 @@ from typing import Any
 
 from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.progress import print_note
+from moses_bridge.base.lock import held_file
+from moses_bridge.base.progress import print_note, unless_full
 from moses_bridge.base.textio import (
     StrPath,
     is_stream,
@@ -41,26 +41,40 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
         OSError: the disk is full.
     """
     if cache is None:
-        with temporary_directory(Path(tempfile.gettempdir()), "pairs") as directory:
-            with named_errors(directory):
-                write_pairs(table, choice, {}, directory)
-            return PairFiles(directory)
+        return _own_pairs(table, choice)
     if is_stream(table):
         raise ConfigError(
             f"a table that is no file cannot be known again: leave --cache {cache} out"
         )
     identity = {"table": _identity(table), "choice": asdict(choice)}
     directory = Path(os.path.realpath(cache))
-    if _is_new(directory):
-        with named_errors(directory), open_directory(directory) as unfinished:
-            write_pairs(table, choice, identity, unfinished)
-    else:
-        _check(read_header(directory), identity, table, directory)
-        print_note(f"{cache}: has the pairs of {os.fspath(table)} already")
-        files = PairFiles(directory)
-        files.verify()
-        return files
-    return PairFiles(directory)
+    if not _is_new(directory):
+        return _known_pairs(table, identity, directory)
+    with held_file(directory, waits=True):
+        if not _is_new(directory):  # another training has written them meanwhile
+            return _known_pairs(table, identity, directory)
+        with unless_full(directory, "the pairs are not kept"):
+            with open_directory(directory) as unfinished:
+                write_pairs(table, choice, identity, unfinished)
+            return PairFiles(directory)
+    return _own_pairs(table, choice)
+
+
+def _own_pairs(table: StrPath, choice: PairChoice) -> PairFiles:
+    """The pairs for one training."""
+    with temporary_directory("pairs") as directory:
+        with named_errors(directory):
+            write_pairs(table, choice, {}, directory)
+        return PairFiles(directory)
+
+
+def _known_pairs(table: StrPath, identity: Mapping[str, Any], directory: Path) -> PairFiles:
+    """The pairs in a directory, which are those of this table and choice."""
+    _check(read_header(directory), identity, table, directory)
+    print_note(f"{directory}: has the pairs of {os.fspath(table)} already")
+    files = PairFiles(directory)
+    files.verify()
+    return files
 
 
 def _identity(table: StrPath) -> dict[str, Any]:

@@ -269,7 +269,6 @@ def read_header(directory: Path) -> dict[str, Any]:
         InputError: it is no such directory.
     """
     path = directory / HEADER_NAME
-    check_plain_file(path)
     header = read_json(path) if path.exists() else None
     if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):
         found = "another format" if path.exists() else f"no {HEADER_NAME}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,28 @@ def test_what_is_no_json_is_told_with_its_file(tmp_path: Path, text: str) -> Non
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_json(tmp_path / "none.json")
+
+
+def test_what_never_ends_or_is_too_large_is_not_read(tmp_path: Path) -> None:
+    """As in the directory of a run from somewhere else."""
+    path = tmp_path / "value.json"
+    for device in ("/dev/zero", "/dev/stdin"):
+        path.symlink_to(device)
+        with pytest.raises(InputError, match=r"value\.json: found a directory, a pipe or a device"):
+            read_json(path)
+        path.unlink()
+    path.touch()
+    os.truncate(path, 1 << 40)
+    with pytest.raises(InputError, match=r"found 1,099,511,627,776 bytes, expected at most 1,073,"):
+        read_json(path)
+
+
+def test_a_link_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("mine")
+    (tmp_path / "value.json").symlink_to("config")
+    write_json(tmp_path / "value.json", 1)
+    assert (tmp_path / "config").read_text() == "mine"
+    assert read_json(tmp_path / "value.json") == 1
 
 
 def test_a_value_that_json_does_not_have_leaves_the_old_file(tmp_path: Path) -> None:

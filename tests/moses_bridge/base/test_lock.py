@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.lock import held_directory, held_file
+from moses_bridge.base.lock import held_by_command, held_directory, held_file
 from moses_bridge.base.textio import remove_unfinished
 
 Held = Callable[[Path], AbstractContextManager[None]]
@@ -131,6 +132,79 @@ def test_directories_with_content_and_those_of_before_stay(tmp_path: Path) -> No
         (tmp_path / "new" / "file").write_bytes(b"")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "new"]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "text", "hard link", "folder", "pipe"])
+def test_a_file_of_somebody_else_in_the_place_of_the_lock_is_left_as_it_is(
+    held: Held, tmp_path: Path, kind: str
+) -> None:
+    """A folder with such a link may come from anywhere."""
+    lock, other = lock_file(held, tmp_path / "out"), tmp_path / "config"
+    lock.parent.mkdir(exist_ok=True)
+    other.write_bytes(b"Host *\n")
+    if kind == "link":
+        lock.symlink_to(other)
+    elif kind == "dangling link":
+        lock.symlink_to(tmp_path / "new")
+    elif kind == "text":
+        lock.write_bytes(b"Host *\n")
+    elif kind == "hard link":
+        os.link(other, lock)
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        os.mkfifo(lock)
+    found = "a link" if "link" in kind and kind[0] != "h" else "a file of somebody else"
+    with (
+        pytest.raises(UserError, match=rf"lock: found {found}, expected .* Remove it$"),
+        held(tmp_path / "out"),
+    ):
+        raise AssertionError("it is held")
+    assert os.path.lexists(lock)
+    assert other.read_bytes() == b"Host *\n"
+    assert not (tmp_path / "new").exists()
+    assert kind != "text" or lock.read_bytes() == b"Host *\n"
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(held: Held, tmp_path: Path) -> None:
+    lock = lock_file(held, tmp_path / "out")
+    lock.parent.mkdir(exist_ok=True)
+    for left in (b"", b'{"pid": 1, "host": "h", "command": "rescorer score"}'):
+        lock.write_bytes(left)
+        with held(tmp_path / "out"):
+            assert json.loads(lock.read_bytes())["pid"] == os.getpid()
+
+
+def test_one_that_may_wait_goes_on_when_the_other_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = held_elsewhere(held_file, tmp_path / "out")
+    threading.Timer(0.3, process.kill).start()
+    with held_file(tmp_path / "out", waits=True):
+        assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert f"(process {process.pid} on " in (told := capsys.readouterr().err)
+    assert told.endswith("; waiting until it ends\n")
+
+
+def test_what_a_command_holds_is_held_for_all_that_it_calls(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "out"
+    with held_by_command([path]):
+        with held_file(path):
+            assert lock_file(held_file, path).exists()
+        assert lock_file(held_file, path).exists()
+    assert not [*tmp_path.iterdir()]
+    with held_file(path), pytest.raises(UserError), held_by_command([path]):
+        raise AssertionError("two hold it")
+
+
+def test_the_longest_names_can_be_locked(tmp_path: Path) -> None:
+    with (
+        held_file(tmp_path / ("a" * 255)),
+        pytest.raises(UserError),
+        held_file(tmp_path / ("a" * 255)),
+    ):
+        raise AssertionError("two hold it")
 
 
 def test_a_signal_removes_the_lock(held: Held, tmp_path: Path) -> None:

@@ -1,14 +1,30 @@
 from __future__ import annotations
 
 import gzip
+import multiprocessing
+import os
+import resource
 import signal
+import subprocess
 import sys
+import time
+from multiprocessing import get_context
 from pathlib import Path
+from subprocess import DEVNULL
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from moses_bridge.base.errors import InputError, ToolError
-from moses_bridge.base.programs import InteractiveProgram, find_program, run_program
+from moses_bridge.base import programs
+from moses_bridge.base.errors import InputError, ToolError, UserError
+from moses_bridge.base.programs import (
+    InteractiveProgram,
+    find_program,
+    run_program,
+    running,
+    worker_pool,
+)
 
 UPPER = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read().upper())"
 FAIL = (
@@ -87,3 +103,115 @@ def test_children_of_a_killed_program_do_not_hold_up_its_end() -> None:
     program = InteractiveProgram(["sh", "-c", "cat; true"])
     program.kill()
     assert program.status() == -signal.SIGKILL
+
+
+# Prints the numbers of both of its processes; neither ends by itself, and the second one ignores SIGTERM.
+TWO = "sh -c 'trap \"\" TERM; echo $$; sleep 60' & echo $$; sleep 60"
+
+
+def is_running(process: int) -> bool:
+    """Whether a process runs; one that waits for its parent to notice its end does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_an_error_ends_a_program_and_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "GRACE_SECONDS", 0.2)
+    with (
+        pytest.raises(ValueError, match="mine"),
+        running(["sh", "-c", TWO], DEVNULL, DEVNULL) as each,
+    ):
+        assert each.stdout is not None
+        processes = [int(each.stdout.readline()) for _ in range(2)]
+        assert all(map(is_running, processes))
+        raise ValueError("mine")
+    assert not any(map(is_running, processes))
+
+
+def test_what_a_failed_program_leaves_running_is_ended() -> None:
+    with running(["sh", "-c", "sleep 60 >&- & echo $!; exit 3"], DEVNULL, DEVNULL) as each:
+        assert each.stdout is not None
+        child = int(each.stdout.read())
+    assert each.returncode == 3
+    assert not is_running(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_while_a_program_starts_ends_it(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits until the program is known."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Late(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(number)
+            assert signal.getsignal(number) is not handler
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Late)
+    before = signal.signal(number, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_program(["sleep", "60"])
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
+    assert started[0].wait() == -signal.SIGTERM
+
+
+def test_an_ignored_signal_stays_ignored_for_programs() -> None:
+    """As `nohup` begins a command."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_program(["sh", "-c", "kill -HUP $$; echo alive"]) == b"alive\n"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_program_ended_by_a_signal_is_told() -> None:
+    with pytest.raises(
+        ToolError, match=r"ended by SIGKILL, perhaps .*memory: it printed no message$"
+    ):
+        run_program(["sh", "-c", "kill -KILL $$"])
+    with pytest.raises(ToolError, match=r"failed with status 3: it printed no message$"):
+        run_program(["sh", "-c", "exit 3"])
+
+
+def test_a_pool_that_cannot_start_all_of_its_workers_leaves_none() -> None:
+    """They would wait for work for ever, and the command for them."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (
+        pytest.raises(OSError, match="Too many open files"),
+        worker_pool(9, get_context("fork")) as pool,
+    ):
+        n_open = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 2, before[1]))
+        try:
+            pool.submit(os.getpid)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_told() -> None:
+    with (
+        pytest.raises(UserError, match="a worker process was killed"),
+        worker_pool(1, get_context("fork")) as pool,
+    ):
+        pool.submit(os._exit, 1).result()
+
+
+def test_an_error_ends_workers_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt), worker_pool(1, get_context("fork")) as pool:
+        worker = pool.submit(os.getpid).result()
+        pool.submit(time.sleep, 60)
+        raise KeyboardInterrupt
+    assert not is_running(worker)

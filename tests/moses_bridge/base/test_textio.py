@@ -5,16 +5,20 @@ import gzip
 import io
 import lzma
 import os
+import resource
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base import textio
+from moses_bridge.base.blocks import read_whole_lines
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import (
     count_lines,
@@ -127,12 +131,71 @@ def test_new_files_have_usual_permissions_and_folders(tmp_path: Path) -> None:
     assert stat.S_IMODE(mode) == 0o640
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["real", "missing"])
+def test_a_link_is_replaced_and_only_one_that_the_user_names_is_followed(
+    tmp_path: Path, name: str
+) -> None:
     write_lines(tmp_path / "real", [b"old"])
-    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    assert textio.without_link(tmp_path / "link") == tmp_path / name
     write_lines(tmp_path / "link", [b"new"])
-    assert (tmp_path / "link").is_symlink()
-    assert list(read_lines(tmp_path / "real")) == [b"new"]
+    assert not (tmp_path / "link").is_symlink()
+    assert list(read_lines(tmp_path / "link")) == [b"new"]
+    assert list(read_lines(tmp_path / "real")) == [b"old"]
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_link_to_a_device_stays_one() -> None:
+    assert textio.without_link("/dev/stdin") == Path("/dev/stdin")
+
+
+def test_a_line_is_appended_whole_or_not_at_all_and_never_to_what_a_link_names(
+    tmp_path: Path,
+) -> None:
+    textio.append_line(tmp_path / "log", b"one")
+    textio.append_line(tmp_path / "log", b"two")
+    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
+    (tmp_path / "link").symlink_to("log")
+    with pytest.raises(OSError, match="link"):
+        textio.append_line(tmp_path / "link", b"three")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handled = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match="No space"):
+            textio.append_line(tmp_path / "log", b"three")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handled)
+    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "é" * 127 + "x", "b" * 252 + ".gz"])
+def test_the_longest_names_can_be_written(tmp_path: Path, name: str) -> None:
+    """255 bytes are the limit of most file systems."""
+    write_lines(tmp_path / name, [b"x"])
+    assert list(read_lines(tmp_path / name)) == [b"x"]
+    with textio.open_directory(tmp_path / "folder" / name) as directory:
+        (directory / "file").write_text("x")
+    assert sorted(os.listdir(tmp_path)) == sorted(["folder", name])
+
+
+@pytest.mark.parametrize(
+    "read", [read_lines, textio.read_bytes, textio.read_pieces, read_whole_lines]
+)
+def test_want_of_memory_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Iterable[object]]
+) -> None:
+    class Large(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise MemoryError
+
+        read1 = read
+
+    monkeypatch.setattr(textio, "open_read", lambda path: Large())
+    monkeypatch.setattr("moses_bridge.base.blocks.open_read", lambda path: Large())
+    with pytest.raises(MemoryError):
+        list(read(tmp_path / "large"))
 
 
 def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
@@ -236,15 +299,29 @@ def test_of_a_directory_that_is_not_completed_nothing_is_left(tmp_path: Path) ->
 
 def test_a_full_directory_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("text")
-    with pytest.raises(OSError), textio.open_directory(tmp_path):
-        pass
+    for place, found in ((tmp_path, "files in it"), (tmp_path / "old", "a file")):
+        with (
+            pytest.raises(
+                ConfigError, match=f"found {found}, expected a new or an empty directory"
+            ),
+            textio.open_directory(place),
+        ):
+            raise AssertionError("it is refused before any work is done")
     assert (tmp_path / "old").read_text() == "text"
+
+
+def test_a_link_to_an_empty_directory_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    with textio.open_directory(tmp_path / "link") as directory:
+        (directory / "file").write_text("text")
+    assert (tmp_path / "empty" / "file").read_text() == "text"
 
 
 def test_unfinished_directories_are_removed_before_a_signal_ends_the_process(
     tmp_path: Path,
 ) -> None:
-    with textio.temporary_directory(tmp_path, "pairs") as directory:
+    with textio.temporary_directory("pairs", tmp_path) as directory:
         assert directory.stat().st_mode & 0o777 == 0o700
         (directory / "file").write_text("text")
         textio.remove_unfinished()

@@ -87,21 +87,33 @@ def test_what_comes_again_is_dropped(tmp_path: Path, rest: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", [LOG_NAME, "events"])
-def test_a_full_disk_is_named(tmp_path: Path, name: str) -> None:
+def test_a_training_goes_on_where_its_log_has_no_room(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """/dev/full has no room for anything."""
     log = TrainingLog(tmp_path, -1, 0.0)
     if name == LOG_NAME:
-        full = tmp_path / LOG_NAME
-        full.unlink()
-        full.symlink_to("/dev/full")
+        log.path = full = Path("/dev/full")
     else:
         full = log._events.path
         log._events.close()
         log._events._writer._writer = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
-    with pytest.raises(OSError, match="No space left") as caught:
-        log.append(LogRecord(1, 1.0, 1.0, 1.0, 1.0, 1.0))
-    assert caught.value.filename == str(full)
+    log.append(LogRecord(1, 1.0, 1.0, 1.0, 1.0, 1.0))
+    assert f"No space left on device: '{full}'; the log lacks a record" in capsys.readouterr().err
     log.close()
+
+
+def test_a_link_in_the_place_of_the_log_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "config").touch()
+    (tmp_path / LOG_NAME).symlink_to("config")
+    log = TrainingLog(tmp_path, -1, 0.0)
+    log.append(record(4))
+    log.close()
+    assert (tmp_path / "config").read_bytes() == b""
+    (tmp_path / LOG_NAME).unlink()
+    (tmp_path / LOG_NAME).symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="found a directory, a pipe or a device"):
+        TrainingLog(tmp_path, 4, 0.0)
 
 
 def test_a_new_training_begins_a_new_log(tmp_path: Path) -> None:

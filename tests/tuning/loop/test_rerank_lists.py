@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from sacrebleu.metrics.chrf import CHRF
 
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.lock import held_file
 from tuning.cli import main
 from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
@@ -67,6 +68,23 @@ def feature(tmp_path: Path) -> str:
     script = tmp_path / "add.py"
     script.write_text(ADD)
     return f"A0={sys.executable} {script} {{nbest}} {{out}}"
+
+
+def test_a_folder_with_files_is_refused_before_the_work(text: ListedText, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes").touch()
+    touch = NBestFeature("A0", f"touch {tmp_path}/worked {{nbest}} {{out}}")
+    with pytest.raises(ConfigError, match="out: found files in it, expected a new or an empty"):
+        rerank_lists(text, None, tmp_path / "out", MERT, [touch])
+    assert not (tmp_path / "worked").exists()
+
+
+def test_two_never_write_one_folder(text: ListedText, tmp_path: Path) -> None:
+    with (
+        held_file(tmp_path / "out"),
+        pytest.raises(UserError, match="another command writes there"),
+    ):
+        rerank_lists(text, None, tmp_path / "out", MERT)
 
 
 def test_the_weights_choose_the_right_hypotheses(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.json_files import parse_json, read_json
+from moses_bridge.base.json_files import check_plain_file, parse_json, read_json
 from moses_bridge.base.textio import read_bytes
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.run_directory import TuningRun
@@ -67,6 +67,7 @@ def read_learning_curve(directory: Path) -> LearningCurve:
         InputError: the log is missing or malformed.
     """
     path = directory / LOG_NAME
+    check_plain_file(path)
     lines = read_bytes(path).split(b"\n")[:-1]
     points = [_point(line, path, number) for number, line in enumerate(lines, start=1)]
     description: Any = {}

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +14,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.training.pairs import pair_cache
 from rescorer.training.pairs.pair_cache import stored_pairs
-from rescorer.training.pairs.pair_files import PairFiles
+from rescorer.training.pairs.pair_files import PairFiles, write_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 
 ROWS = (
@@ -42,12 +47,55 @@ def test_with_or_without_a_cache_the_pairs_are_the_same(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(pair_cache.tempfile, "gettempdir", lambda: str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
     table = write(tmp_path)
     kept = stored_pairs(table, PairChoice(), tmp_path / "cache")
     passing = stored_pairs(table, PairChoice(), None)
     assert not [*scratch.iterdir()]
     assert content(kept) == content(passing) and kept.digest == passing.digest
+
+
+def test_of_two_trainings_at_once_the_second_takes_what_the_first_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, cache, n_readings = write(tmp_path), tmp_path / "cache", 0
+    is_reading, may_end = threading.Event(), threading.Event()
+
+    def slowly(*arguments: Any) -> None:
+        nonlocal n_readings
+        n_readings += 1
+        is_reading.set()
+        assert may_end.wait(60)
+        write_pairs(*arguments)
+
+    monkeypatch.setattr(pair_cache, "write_pairs", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(stored_pairs, table, PairChoice(), cache)
+        assert is_reading.wait(60)
+        second = pool.submit(stored_pairs, table, PairChoice(), cache)
+        assert not wait([second], 0.2).done
+        may_end.set()
+        assert content(first.result()) == content(second.result())
+    assert n_readings == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "table"]
+
+
+def test_a_disk_without_room_for_the_cache_does_not_end_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(tmp_path)
+
+    def full(table: Path, choice: PairChoice, identity: Any, directory: Path) -> None:
+        if tmp_path in directory.parents:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_pairs(table, choice, identity, directory)
+
+    monkeypatch.setattr(pair_cache, "write_pairs", full)
+    found = stored_pairs(table, PairChoice(), tmp_path / "cache")
+    assert content(found) == content(stored_pairs(table, PairChoice(), None))
+    told = capsys.readouterr().err
+    assert "No space left" in told and f"{tmp_path / 'cache'}'; the pairs are not kept" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
 def test_an_empty_directory_becomes_a_cache(tmp_path: Path) -> None:
