@@ -232,18 +232,18 @@ def evaluate(
         UserError: output and references have other numbers of lines, or cannot be read, or the language is not
             known.
     """
-    import tempfile
     from pathlib import Path
 
+    from moses_bridge.base.textio import temporary_directory
     from tuning.compare.output_scores import score_output
     from tuning.compare.target_text import target_text
     from tuning.report.results import scores_in_a_row
 
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_directory("texts") as folder:
         if isinstance(output, str | os.PathLike):
             files = [Path(output), *_paths(references)]
         else:
-            files = _files_of_texts(output, references, Path(folder))
+            files = _files_of_texts(output, references, folder)
         documents = None if groups is None else Path(groups)
         target = target_text(files[1:], target_language, tokenize)
         rest = (files[1:], target, n_samples, seed, documents)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from moses_bridge.base.steps import (
     read_steps,
     step_lines,
 )
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.textio import open_write, temporary_directory
 from tuning.experiments.description import Experiment, read_experiment
 from tuning.experiments.plan import PAGE, TABLE, table_path, write_plan
 from tuning.experiments.run_settings import RunSettings
@@ -110,8 +109,7 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
 def planned_steps(experiment: Sequence[str | Path], settings: RunSettings) -> list[PlannedStep]:
     """The steps that `run_experiment` would do, in a possible order; nothing is written."""
     described, goals = _chosen(experiment, settings)
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
+    with temporary_directory("plan") as scratch:
         if (settings.out / CONFIG).exists():  # files that stay the same keep their dates
             shutil.copytree(settings.out / CONFIG, scratch / CONFIG)
         _write(described, settings.changes, scratch)
