@@ -78,7 +78,6 @@ OUT_OF_MEMORY = (
     "failed to map segment",
     "can't start new thread",
 )
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def command_line() -> str:
@@ -140,8 +139,9 @@ class Command(click.Command):
         """The files to write that no other command may write at the same time."""
         for parameter in self.params:
             for kind, value in _values_of(parameter, values.get(parameter.name or "")):
-                is_own = isinstance(kind, OutputPath) and not isinstance(kind, LogPath)
-                if is_own and not kind.dir_okay and not is_stream(value):
+                if not isinstance(kind, OutputPath) or isinstance(kind, LogPath):
+                    continue
+                if not kind.dir_okay and not is_stream(value):
                     yield Path(value)
 
 
@@ -350,21 +350,18 @@ def _tidy_when_ended() -> Iterator[None]:
             end_programs()  # a thread may wait for one
         raise KeyboardInterrupt
 
-    handlers = {number: (signal.SIG_DFL, end) for number in ENDING_SIGNALS}
-    handlers[signal.SIGINT] = (signal.default_int_handler, interrupt)
+    own = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGINT: interrupt}
     is_main = threading.current_thread() is threading.main_thread()
-    replaced = {
-        number: usual
-        for number, (usual, _) in handlers.items()
-        if is_main and signal.getsignal(number) is usual
-    }
+    found = {number: signal.getsignal(number) for number in own if is_main}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    replaced = {number: handler for number, handler in found.items() if handler in usual}
     for number in replaced:
-        signal.signal(number, handlers[number][1])
+        signal.signal(number, own[number])
     try:
         yield
     finally:
-        for number, usual in replaced.items():
-            signal.signal(number, usual)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
 def _close_output() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class OutputPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path; of a link, what it names."""
-        return without_link(super().convert(value, param, ctx))
+        return without_link(Path(os.fsdecode(super().convert(value, param, ctx))))
 
 
 class LogPath(OutputPath):

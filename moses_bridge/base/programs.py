@@ -171,8 +171,8 @@ def _signals_later() -> Iterator[None]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-        for number in arrived:
-            signal.raise_signal(number)
+        for late in arrived:
+            signal.raise_signal(late)
 
 
 def end_programs(programs: Collection[Program] | None = None) -> None:

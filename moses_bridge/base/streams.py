@@ -11,6 +11,7 @@ from typing import Any
 # Control characters could rule a terminal: all but tab, the end of a line, and the carriage return that begins
 # what a progress bar prints.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|(?s:(?<=.))\r(?!\n)")
+ESCAPES = "backslashreplace"
 IF_CLOSED = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)  # so that reading 0 and writing 1 are errors
 
 
@@ -30,17 +31,15 @@ def mend_streams() -> None:
         sys.stdin = open(0)  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = open(1, "w")  # noqa: SIM115
-    elif sys.stdout is sys.__stdout__:
+    elif sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
-            sys.stdout = _Printed(
-                sys.stdout.buffer, sys.stdout.encoding, "backslashreplace", None, True
-            )
-        elif isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout = _Printed(sys.stdout.buffer, sys.stdout.encoding, ESCAPES, None, True)
+        else:
             sys.stdout.reconfigure(errors="surrogateescape")
     if sys.stderr is sys.__stderr__:
         messages = io.BufferedWriter(_Messages(2, "w", closefd=False))
-        encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
-        sys.stderr = _Printed(messages, encoding, "backslashreplace", None, True)
+        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
+        sys.stderr = _Printed(messages, encoding, ESCAPES, None, True)
 
 
 def cleaned(text: str) -> str:

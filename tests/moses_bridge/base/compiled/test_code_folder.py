@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +21,8 @@ PACKAGES = Path(moses_bridge.__file__).resolve().parents[1]
 
 def code_folder() -> Path:
     """That of a new process."""
-    return module.code_folder.__wrapped__()
+    folder: Path = module.code_folder.__wrapped__()
+    return folder
 
 
 @pytest.fixture
@@ -49,6 +51,29 @@ def test_it_is_below_the_folder_that_the_user_names(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, "own")
     assert code_folder() == tmp_path / "own" / name
+
+
+def test_a_disk_without_room_has_a_temporary_one_or_none(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numba would end the work that needs the code."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rooms, disks = {"cache": 1 << 20, "tmp": 1 << 30}, os.statvfs
+
+    def statvfs(folder: Path) -> SimpleNamespace:
+        n_bytes = rooms["cache" if cache in Path(folder).parents else "tmp"]
+        return SimpleNamespace(f_bavail=n_bytes >> 10, f_frsize=1 << 10)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    folder = code_folder()
+    assert tmp_path in folder.parents and cache not in folder.parents
+    assert os.environ[VARIABLE] == str(folder.parent)
+    monkeypatch.setenv(VARIABLE, "")
+    rooms["tmp"] = 0
+    assert code_folder() is None
+    rooms["cache"] = 1 << 30
+    assert cache in code_folder().parents
+    monkeypatch.setattr(os, "statvfs", disks)
 
 
 @pytest.mark.parametrize("variable", ["NUMBA_BOUNDSCHECK", "NUMBA_OPT"])

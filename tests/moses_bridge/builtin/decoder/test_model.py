@@ -24,6 +24,8 @@ ModelWriter = Callable[[bytes, str], Path]
         ("LM0= 0.5", "LM0= nan", "finite"),
         ("]\n6", "]\nsix", "'six'"),
         (" path=table", "", "no path="),
+        (" path=table", " path=/dev/zero", "/dev/zero: found a device, expected the file of T"),
+        (" path=lm.arpa", " path=/dev/zero", "/dev/zero: found a device, expected the file of LM0"),
     ],
 )
 def test_unsupported_settings_are_named(
