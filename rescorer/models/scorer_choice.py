@@ -6,7 +6,7 @@ Each kind of scorer is imported when chosen: a control, a program or a function 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Control, Mean
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
+from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
 
 # A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.
 LOWEST_RANDOM_LOG_PROB = -15.0
@@ -86,7 +86,16 @@ def scorer_of(
         return scorer_of_model(model, compute, trust_code)
     from rescorer.models.pretrained.choice import scorer_of_pretrained
 
-    return scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
+    given = settings or PretrainedSettings()
+    named = scorer_of_pretrained(name, given, compute)
+    if given.reading == "as-is":
+        return named
+    if not KINDS[name.kind].has_source:
+        raise ConfigError(f"{name} reads no source: leave --reading {given.reading} out")
+    from rescorer.models.reading import REVERSED_NOTE, ReversedSides
+
+    reads = f"{REVERSED_NOTE}, the model's source being the target: {named.name}"
+    return replace(named, name=reads, scorer=ReversedSides(named.scorer, None))
 
 
 def refuse_settings(models: Sequence[Path], settings: PretrainedSettings) -> None:

@@ -140,6 +140,8 @@ def load_text_model(
             the file is no n-gram model.
     """
     if name := parse_name(path):
+        if settings and settings.reading != "as-is":
+            raise ConfigError(f"--reading {settings.reading}: {name} would predict the source")
         named = scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
         return TextModel(
             str(name), "pretrained", named.scorer, lambda word: True, KINDS[name.kind].has_source

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moses_bridge.base.errors import Extra
-from rescorer.contract.choices import TextCase
+from rescorer.contract.choices import PairReading, TextCase
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class PretrainedSettings:
             either case.
         case: Letters given to a pretrained model: sentence raises the first one of each text, lower lowers
             all.
+        reading: How a pretrained model reads a pair: with reversed-sides it gives p(source | target), and the
+            languages and the prefix are those of its own sides.
         source_prefix: Text put before each source for a pretrained model, such as the task of a T5 model.
         download: Take a pretrained model that is no directory here from the Hugging Face hub.
     """
@@ -30,6 +32,7 @@ class PretrainedSettings:
     target_language: str = ""
     detokenize: bool = True
     case: TextCase = "as-is"
+    reading: PairReading = "as-is"
     source_prefix: str = ""
     download: bool = False
 

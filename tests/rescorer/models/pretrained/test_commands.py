@@ -146,6 +146,33 @@ def test_a_loaded_model_scores_as_the_commands_do(here: Path, marian: Path, gpt2
     assert len(rescorer.load(f"hf-lm:{gpt2}", device="cpu").score(*sides)) == 4
 
 
+def test_reversed_sides_are_the_swapped_call(
+    here: Path, marian: Path, converted: Path, gpt2: Path
+) -> None:
+    """p(source | target) of French to English, by models from English to French."""
+    pairs = [(words, SOURCES[at]) for at, words in HYPOTHESES]
+    for name in (f"hf:{marian}", f"ct2:{converted}"):
+        reversed_sides = {"reading": "reversed-sides"}
+        model = rescorer.load(name, device="cpu", settings=reversed_sides)
+        expected = values(marian, [(english, french) for french, english in pairs])
+        sides = ([french for french, _ in pairs], [english for _, english in pairs])
+        np.testing.assert_allclose(model.score(*sides), expected, atol=1e-4, rtol=0)
+    option = ("--reading", "reversed-sides")
+    rows = [" ||| ".join([*pair, "0.5"]) + "\n" for pair in pairs]
+    Path("table").write_text("".join(rows))
+    result = run("score", "table", "--model", f"hf:{marian}", "--out", "new.gz", *option)
+    assert result.exit_code == 0, result.output
+    record = json.loads(Path("new.gz.json").read_text())["columns"][0]["scorer"]
+    assert record.startswith("p(source | target), the model's source being the target: hf:")
+    found = gzip.decompress(Path("new.gz").read_bytes()).decode().splitlines()
+    scores = np.log([float(row.split()[-1]) for row in found])
+    np.testing.assert_allclose(scores, np.maximum(expected, np.log(1e-30)), atol=1e-3)
+    refused = run("score", "table", "--model", f"hf-lm:{gpt2}", "--out", "other.gz", *option)
+    assert refused.exit_code == 1 and "reads no source: leave --reading" in refused.stderr
+    refused = run("perplexity", f"hf:{marian}", "dev.fr", "--source", "dev.en", *option)
+    assert refused.exit_code == 1 and "would predict the source" in refused.stderr
+
+
 def test_what_a_loaded_pretrained_model_does_not_give_is_refused(
     here: Path, marian: Path, tmp_path: Path
 ) -> None:
