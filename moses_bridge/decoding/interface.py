@@ -111,7 +111,7 @@ class UnknownWords:
             most = self.counts.most_common(N_SHOWN)
             text += f"; most often {', '.join(f'{shown(word)} ({n:,})' for word, n in most)}"
         if self.n_known_in_lower_case:
-            text += f"; {self.n_known_in_lower_case:,} are known in lower case"
+            text += f"; {self.n_known_in_lower_case:,} of them known in lower case"
         return text
 
 

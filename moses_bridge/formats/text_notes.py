@@ -112,7 +112,7 @@ def _without_reference(given: Sequence[Sequence[bytes]], others: Sequence[Sequen
     if not numbers:
         return ""
     return (
-        f"{len(numbers):,} sentences have no reference (the first in line {numbers[0]}); "
+        f"{len(numbers):,} of {len(given):,} sentences have no reference, the first in line {numbers[0]}: "
         "all words of their translations count as wrong"
     )
 
@@ -145,9 +145,8 @@ def _escapes(output: _Facts, reference: _Facts) -> str:
     if abs(shares[0] - shares[1]) < CLEAR_DIFFERENCE:
         return ""
     return (
-        f"{output.name} has {output.n_escapes:,} escapes such as &apos; and {output.n_escapable:,} characters "
-        f"such as ', {reference.name} {reference.n_escapes:,} and {reference.n_escapable:,}: "
-        "they are other words to BLEU"
+        f"{output.name} has {output.n_escapes:,} of {totals[0]:,} characters such as ' escaped (&apos;), "
+        f"{reference.name} {reference.n_escapes:,} of {totals[1]:,}: they are other words to BLEU"
     )
 
 

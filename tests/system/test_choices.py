@@ -37,6 +37,7 @@ from rescorer.contract.choices import (
     Side,
     TextCase,
 )
+from tuning.compare.target_text import TokenizerName
 from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
 from tuning.report.forms import OutputFormat as ReportFormat
@@ -68,6 +69,7 @@ LITERALS: dict[str, Any] = {
     "list_format": ListFormat,
     "metric": MetricName,
     "mbr": MbrMetricName,
+    "tokenize": TokenizerName,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

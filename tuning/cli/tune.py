@@ -272,6 +272,8 @@ def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
         "--init-weights": options.init_weights,
         "--groups": of_test.groups,
         "--overwrite": options.overwrite,
+        "--target-language": of_test.target_language,
+        "--tokenize": of_test.tokenize,
     }
     of_run: dict[str, object] = {
         "--nbest-size": options.nbest_size,

@@ -237,7 +237,7 @@ class DetokenisedReferences:
         target = self._target
         metrics = {"BLEU": target.bleu, "chrF": SacreChrf(), "TER": target.ter}
         for metric in metrics.values():
-            metric.corpus_score([""] * len(numbers), given)
+            metric.corpus_score([""] * len(numbers), given)  # type: ignore[arg-type]  # None is none
         return [
             f"{name}|detokenised|lang:{target.language}|{metric.get_signature()}"
             for name, metric in metrics.items()

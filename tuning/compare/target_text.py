@@ -131,7 +131,7 @@ def target_text(
             f"found {found} in the names of the references ({names}), expected one, as in test.fr or "
             f"test.fr.gz. Give its code of ISO 639-1 with {OPTION}, such as fr, de or pt_BR"
         )
-    return TargetText(*named, tokenize)
+    return TargetText(next(iter(named)), tokenize)
 
 
 def _is_code(language: str) -> bool:

@@ -273,7 +273,7 @@ def test_the_share_of_unknown_words_is_said_once(
     said = [line for line in capsys.readouterr().err.splitlines() if "unknown" in line]
     assert said == [
         f"{toy.parent / 'in'}: 83.3% of the words (10 of 12) are unknown to the tables of {toy}; most often "
-        "'.' (2), 'red' (2), 'Blue' (1), 'x' (1), 'y' (1); 2 are known in lower case"
+        "'.' (2), 'red' (2), 'Blue' (1), 'x' (1), 'y' (1); 2 of them known in lower case"
     ]
 
 

@@ -42,8 +42,8 @@ def test_lines_without_a_reference(tmp_path: Path) -> None:
     source = write(tmp_path, "en", "a", "b", "")
     first = write(tmp_path, "fr0", "a", "", "")
     second = write(tmp_path, "fr1", "", "", "")
-    none = "1 sentences have no reference (the first in line 2); all words of their translations "
-    assert text_notes(source, [first]) == [f"{none}count as wrong"]
+    none = "1 of 3 sentences have no reference, the first in line 2: all words of their "
+    assert text_notes(source, [first]) == [f"{none}translations count as wrong"]
     empty, without = text_notes(source, [first, second])
     assert without.startswith(none)
     assert empty == (
@@ -57,7 +57,7 @@ def test_escapes_and_capitals_on_one_side(tmp_path: Path) -> None:
     plain = write(tmp_path, "plain", 'it \'s a " b "')
     (note,) = text_notes(None, [plain], [escaped])
     assert note == (
-        f"{escaped} has 3 escapes such as &apos; and 0 characters such as ', {plain} 0 and 3: "
+        f"{escaped} has 3 of 3 characters such as ' escaped (&apos;), {plain} 0 of 3: "
         "they are other words to BLEU"
     )
     cased = write(tmp_path, "cased", "It &apos;s a &quot; B &quot;")

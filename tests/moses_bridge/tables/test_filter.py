@@ -125,6 +125,13 @@ def test_words_end_at_blanks_and_tabs_alone(folder: Path) -> None:
     assert list(read_lines(folder / "out" / "table.gz")) == table.split(b"\n")[1:3]
 
 
+def test_a_text_of_another_editor_keeps_the_same_rows(folder: Path) -> None:
+    (folder / "input").write_bytes(b"\xef\xbb\xbfa\r\nc j\r\nx b a\r\n")
+    filter_model(folder / "moses.ini", [folder / "input"], folder / "out")
+    rows = TABLE.split(b"\n")
+    assert list(read_lines(folder / "out" / "table.gz")) == [rows[0], rows[3], rows[4]]
+
+
 def test_two_tables_of_one_name(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "other" / "table.gz").write_bytes(gzip.compress(b"b ||| 7 ||| 1\n"))

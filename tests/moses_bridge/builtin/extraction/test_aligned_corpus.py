@@ -22,6 +22,17 @@ def test_order_of_the_vocabulary_holds_with_the_bar(tmp_path: Path) -> None:
     ]
 
 
+def test_a_text_of_another_editor_has_the_same_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lines(tmp_path / "plain", [b"a b .", b"", b"c ."])
+    write_lines(tmp_path / "other", [b"\xef\xbb\xbfa b .\r", b"\r", b"c .\r"])
+    plain, other = (read_text(tmp_path / name, tmp_path) for name in ("plain", "other"))
+    assert other.vocabulary == plain.vocabulary == [b".", b"a", b"b", b"c", b"|||"]
+    assert other.words.tolist() == plain.words.tolist()
+    assert "other: left out the byte order mark before line 1 and the" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("source", "target", "links", "message"),
     [
