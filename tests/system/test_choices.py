@@ -38,6 +38,7 @@ from rescorer.contract.choices import (
     TextCase,
 )
 from tuning.compare.target_text import TokenizerName
+from tuning.experiments.run_settings import Scale
 from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
 from tuning.report.forms import OutputFormat as ReportFormat
@@ -70,6 +71,7 @@ LITERALS: dict[str, Any] = {
     "metric": MetricName,
     "mbr": MbrMetricName,
     "tokenize": TokenizerName,
+    "scale": Scale,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

@@ -153,7 +153,8 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
 
 def test_the_makefile_calls_one_command(corpus: Path, tmp_path: Path) -> None:
     """What would be run, with the variables of the command line as options."""
-    given = ["KNOWN=A_0 B_0", "AT_ONCE=2", "JOBS=6", "LISTS=l.gz", "INPUTS=a.en b.en"]
+    texts = [corpus / "dev.en", corpus / "test.en"]
+    given = ["KNOWN=A_0 B_0", "AT_ONCE=2", "JOBS=6", f"INPUTS={texts[0]} {texts[1]}"]
     given += ["SOURCE=de", "TARGET=en", "MODEL=m"]
     told = run_make(corpus, tmp_path, "--dry-run", *given, goal="networks")
     assert told.returncode == 0, told.stderr
@@ -170,7 +171,7 @@ def test_the_makefile_calls_one_command(corpus: Path, tmp_path: Path) -> None:
     assert context.params["out"] == tmp_path / "networks" / "table1-tiny-de-en"
     assert (context.params["jobs"], context.params["at_once"]) == (6, 2)
     assert context.params["languages"] == ("de", "en")
-    assert context.params["inputs"] == (Path("a.en"), Path("b.en"))
+    assert context.params["inputs"] == (*texts,)
     assert context.params["changes"] == (
         "seeds.runs = [1,2]",
         "seeds.noise = [1,2]",
