@@ -43,7 +43,7 @@ from tuning.report.verdict import SURE, human_agreement
 
 EXPERIMENT = Path(__file__).with_name("improve.toml")
 COMMANDS = Path(sysconfig.get_path("scripts"))
-TABLE = "improved"
+WORK, TABLE = "work", "improved"
 # In the folder of the build; its own "corpus" and "model" would be made by rules.
 TEXTS, SYSTEM = "texts", "system"
 
@@ -75,7 +75,7 @@ def improve(settings: ImproveSettings) -> None:
     print("\n".join([*facts.lines, *plan_lines(settings, plan)]), flush=True)
     if settings.dry_run:
         return
-    work = settings.out.absolute() / "work"
+    work = settings.out.absolute() / WORK
     _prepare(settings, work, plan)
     tried, seeds = (BASELINE, *plan.systems), experiment.seeds.runs
     tables: dict[str, Any] = {"candidates": {"rows": tried, "page": False}}
@@ -86,7 +86,7 @@ def improve(settings: ImproveSettings) -> None:
     rows = [BASELINE] if choice.system == BASELINE else [BASELINE, choice.system]
     tables[TABLE] = {"rows": rows, "control": CONTROL, "page": False}
     _make(settings, work, plan, tables, [f"{TABLE}/table.json"])
-    _install(settings, work, experiment, choice)
+    install(settings, experiment, choice)
     comparison = read_comparison(settings.out / "table.json")
     text = readme(settings, experiment, choice, comparison)
     _write(settings.out / "README.txt", text.encode())
@@ -147,9 +147,10 @@ def _make(
     )
 
 
-def _install(settings: ImproveSettings, work: Path, experiment: Experiment, choice: Choice) -> None:
-    """Write the chosen system with its networks and the whole table, its weights, the table and the page."""
+def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -> None:
+    """Write the chosen system into OUT: networks, the whole table, weights, the comparison and its page."""
     out, run = settings.out.absolute(), load_run(choice.run)
+    work = out / WORK
     words = {word for command in run.commands().values() for word in shlex.split(command)}
     for network in experiment.networks:
         if str(work / network) in words:

@@ -100,9 +100,8 @@ def plan_lines(settings: ImproveSettings, plan: Plan) -> Iterator[str]:
     """The plan for the reader."""
     total = duration(sum(plan.seconds.values()))
     yield f"to do, about {total} on {settings.jobs} processors (interrupted and repeated it goes on):"
-    yield "    " + "   ".join(
-        f"{name} {duration(seconds)}" for name, seconds in plan.seconds.items()
-    )
+    for name, seconds in plan.seconds.items():
+        yield f"    {duration(seconds):>10}  {name}"
     if plan.limits:
         yield f"    that is more than {settings.minutes:g} minutes: trainings end earlier"
     for offer, seconds in plan.further.items():
