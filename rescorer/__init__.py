@@ -321,9 +321,9 @@ def _scorers(models: Model | Sequence[Model]) -> list[NamedScorer]:
     """The scorers of one model or several."""
     from rescorer.models.model import Model
 
-    several = isinstance(models, Sequence) and not isinstance(models, str)
+    given: list[object] = [*models] if isinstance(models, list | tuple) else [models]
     scorers: list[NamedScorer] = []
-    for model in models if several else [models]:
+    for model in given:
         if not isinstance(model, Model):
             found = f"found {model!r:.60} as a model"
             raise UserError(f"{found}, expected one of rescorer.load, or a list of them")

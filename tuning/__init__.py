@@ -7,7 +7,7 @@ Names in `__all__` are public. Functions import what they need when they are cal
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError, arguments_named, extra_named
@@ -241,7 +241,7 @@ def evaluate(
 
     with temporary_directory("texts") as folder:
         if isinstance(output, str | os.PathLike):
-            files = [Path(output), *_paths(references)]
+            files = [Path(output), *_paths(references)]  # type: ignore[arg-type]
         else:
             files = _files_of_texts(output, references, folder)
         documents = None if groups is None else Path(groups)
@@ -250,16 +250,14 @@ def evaluate(
         return scores_in_a_row(score_output(files[0], *rest))
 
 
-def _files_of_texts(
-    output: Texts, references: StrPath | Texts | Sequence[Texts], folder: Path
-) -> list[Path]:
+def _files_of_texts(output: Texts, references: object, folder: Path) -> list[Path]:
     """Write translations and references to files, one text a line."""
     from moses_bridge.base.textio import write_lines
     from moses_bridge.formats.python_text import encoded_all
 
-    if isinstance(references, str | bytes | os.PathLike):
+    if isinstance(references, str | bytes) or not isinstance(references, Iterable):
         raise UserError(f"references: found {references!r:.60}, expected texts, as output has")
-    given = [*references]
+    given: list[Any] = [*references]
     is_one = all(isinstance(text, str | bytes) for text in given)
     named = (
         {"references": given} if is_one else {f"references[{n}]": g for n, g in enumerate(given)}

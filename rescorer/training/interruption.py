@@ -36,5 +36,5 @@ def noted_signal(is_alone: bool = True) -> Iterator[list[int]]:
         yield noted
     finally:
         restore()
-    for number in noted:
-        signal.raise_signal(number)
+    for came in noted:
+        signal.raise_signal(came)

@@ -175,6 +175,7 @@ def test_texts_are_evaluated_as_their_files(system: FixedSystem, tmp_path: Path)
         (["a", "b"], ["a"], "references: found 1 texts, expected 2, as many as output"),
         (["a"], [["a"], ["a", "b"]], r"references\[1\]: found 2 texts, expected 1"),
         (["a"], "reference", "references: found 'reference', expected texts, as output has"),
+        (["a"], Path("reference"), r"references: found PosixPath\('reference'\), expected texts"),
         (["a", None], ["a", "b"], r"output\[1\]: found NoneType None, expected str or bytes"),
         (["a\nb"], ["a"], r"output\[0\]: found the end of a line"),
     ],

@@ -13,8 +13,10 @@ from click.testing import CliRunner
 from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
 from tuning.cli import main
+from tuning.cli.tune import _print_end
 from tuning.compare.scan import ScanConfig
 from tuning.compare.systems import CompareConfig
+from tuning.loop.run_directory import TuningRun
 from tuning.loop.settings import RerankConfig, TuningConfig
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 from tuning.optimisers.contract import OptimizerConfig
@@ -66,6 +68,21 @@ def files(tmp_path: Path) -> dict[str, str]:
 def call(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(main, arguments)
     return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("decoder", "trusted"), [({}, ""), ({"neural_lm": ["C0=rescorer serve c"]}, " --run-commands")]
+)
+def test_a_run_ends_with_the_command_to_type_next(
+    decoder: dict[str, Any], trusted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _print_end(TuningRun("moses.ini", {}, 12.345, 1, 100, decoder), Path("runs/a b"))
+    printed = capsys.readouterr()
+    assert printed.out == "dev BLEU 12.35, weights in runs/a b/weights.json\n"
+    assert printed.err == (
+        "next: tuning compare BASELINE=RUN 'a b=runs/a b' --source TEST_SOURCE "
+        f"--reference TEST_REFERENCE --out COMPARISON{trusted}\n"
+    )
 
 
 def optimize_arguments(files: dict[str, str]) -> list[str]:

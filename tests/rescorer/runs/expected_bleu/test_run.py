@@ -19,7 +19,7 @@ from rescorer.cli import main
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
-from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.trained_model import TRAINING_STATE, TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
@@ -320,6 +320,18 @@ def test_the_record_has_both_trainings(folder: Path) -> None:
     assert record["config"]["column_weight"] == 0.5 and record["loop"]["n_epochs"] == 15
     assert record["held_out_loss_before"] == before
     assert record["report"]["held_out_loss"] == report.held_out_loss
+
+
+def test_an_earlier_training_is_not_replaced_unless_asked(folder: Path) -> None:
+    (folder / "n").mkdir()
+    (folder / "n" / TRAINING_STATE).write_bytes(b"of another one")
+    with pytest.raises(ConfigError, match=r"n: there is a training already. Continue it with --re"):
+        train_for_expected_bleu(folder / "m", text_of(folder), folder / "n", CONFIG)
+    assert (folder / "n" / TRAINING_STATE).read_bytes() == b"of another one"
+    quick = replace(CONFIG, loop=replace(CONFIG.loop, n_epochs=1))
+    given = (folder / "m", text_of(folder), folder / "n", quick)
+    _, report = train_for_expected_bleu(*given, overwrite=True)
+    assert report.n_epochs == 1
 
 
 class Stopped(Exception):
