@@ -60,7 +60,7 @@ def run(options: RunOptions) -> None:
 class ImproveOptions(ImproveSettings):
     """Options of `tuning run improve`."""
 
-    experiments: Annotated[tuple[Path, ...], option("--config")] = ()
+    experiments: Annotated[tuple[InputFile, ...], option("--config")] = ()
 
 
 @command
