@@ -53,11 +53,12 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
     with held_file(directory, waits=True):
         if not _is_new(directory):  # another training has written them meanwhile
             return _known_pairs(table, identity, directory)
-        with unless_full(directory, "the pairs are not kept"):
-            with open_directory(directory) as unfinished:
-                write_pairs(table, choice, identity, unfinished)
-            return PairFiles(directory)
-    return _own_pairs(table, choice)
+        with (
+            unless_full(directory, "the pairs are not kept"),
+            open_directory(directory) as unfinished,
+        ):
+            write_pairs(table, choice, identity, unfinished)
+    return _own_pairs(table, choice) if _is_new(directory) else PairFiles(directory)
 
 
 def _own_pairs(table: StrPath, choice: PairChoice) -> PairFiles:
