@@ -12,8 +12,8 @@ from typing import Any
 import polib
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.text_lines import read_parallel
-from moses_bridge.base.textio import COMPRESSIONS, read_bytes, read_lines
+from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.textio import COMPRESSIONS, read_bytes
 from moses_bridge.corpus.text_pair import TextPair, tidy
 from moses_bridge.corpus.tmx import tmx_pairs
 from moses_bridge.corpus.tokenization import sentence_pairs
@@ -90,7 +90,7 @@ def column_pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, st
     Raises:
         InputError: a line has too few columns or is not UTF-8.
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_text_lines(path), start=1):
         cells = _decode(line, path, number).split("\t")
         if len(cells) < max(columns):
             found = f"{len(cells)} columns"

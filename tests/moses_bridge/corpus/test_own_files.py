@@ -44,6 +44,12 @@ def test_all_formats_go_through_the_same_cleaning(tmp_path: Path) -> None:
     assert alone.pairs["train"] == 1
 
 
+def test_a_table_of_another_editor_has_the_same_texts(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_bytes(b"\xef\xbb\xbfa b\tx y\r\nc\tz\r\n")
+    assert list(column_pairs(path, (1, 2))) == [("a b", "x y"), ("c", "z")]
+
+
 def test_groups_are_neighbours_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("".join(f"a{i}\tb{i}\n" for i in range(25)))

@@ -60,6 +60,10 @@ def test_escapes_and_capitals_on_one_side(tmp_path: Path) -> None:
         f"{escaped} has 3 of 3 characters such as ' escaped (&apos;), {plain} 0 of 3: "
         "they are other words to BLEU"
     )
+    mixed = write(tmp_path, "mixed", "it &apos;s a &quot; b 'c'")
+    assert text_notes(None, [escaped], [mixed]) != [] == text_notes(None, [mixed], [mixed])
+    third = write(tmp_path, "third", 'it &apos;s a &quot; b " c')
+    assert text_notes(None, [escaped], [third]) == []  # an odd one may be a word that was copied
     cased = write(tmp_path, "cased", "It &apos;s a &quot; B &quot;")
     (note,) = text_notes(None, [escaped], [cased])
     assert note == (

@@ -132,6 +132,23 @@ def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
     assert "metrics" not in json.loads(to_json(plain))["rows"][0]
 
 
+def test_an_empty_line_among_references_is_none_and_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, first, second = (tmp_path / name for name in ("out", "first.fr", "second.fr"))
+    write_lines(output, [b"a b c d e", b"f g"])
+    write_lines(first, [b"a b c d e f g h", b"f g"])
+    write_lines(second, [b"", b"F G"])
+    texts = (output, [first, second], CompareConfig(n_samples=2))
+    table = compare({"A": [output]}, *texts)
+    assert table.rows[0].length_ratio == pytest.approx(7 / 10)
+    signatures = [table.signature, *table.detokenised_signatures]
+    assert all("|nrefs:var|" in signature for signature in signatures)
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert notes[0].startswith(f"note: {second}:1: an empty reference; 1 of 2 sentences")
+    assert "has capitals in 0 of 7 words" in notes[1] and len(notes) == 2
+
+
 def test_files_of_translations_are_compared_like_the_runs_they_come_from(
     system: FixedSystem, tmp_path: Path
 ) -> None:

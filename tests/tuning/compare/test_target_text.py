@@ -62,6 +62,11 @@ def test_the_tokenizer_is_that_of_sacrebleus_command(
     assert code in CODES
 
 
+def test_cantonese_is_split_as_the_chinese_that_it_is_written_in() -> None:
+    assert TargetText("yue").bleu.tokenizer_signature == "zh"
+    assert TargetText("yue").ter.tokenizer("係呢度") == "係 呢 度"
+
+
 def test_a_chosen_tokenizer_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ko_mecab.MeCab", None)
     message = (

@@ -106,6 +106,17 @@ def test_the_weights_choose_the_right_hypotheses(
     assert json.loads((out / "weights.json").read_text())["optimizer"] == "mert"
 
 
+def test_faults_of_the_dev_text_are_said_with_the_files_that_stay(
+    text: ListedText, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text.references[0].write_text("".join(f"{each.upper()}\n" for each in REFERENCES))
+    found = rerank_lists(text, None, tmp_path / "out", replace(MERT, n_runs=1))
+    first = tmp_path / "out" / found.systems["first"][0].dev
+    (note,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert note.startswith(f"note: {first} has capitals in 0 of ")
+    assert note.endswith("(1 more files likewise)") and first.exists()
+
+
 @pytest.mark.parametrize("metric", ["chrf", "ter", "word-accuracy", "cer"])
 def test_each_metric_chooses_the_right_hypotheses(
     metric: MetricName, text: ListedText, tmp_path: Path

@@ -106,6 +106,15 @@ def test_the_search_stays_and_the_lists_are_reranked_by_the_new_feature(
     assert read_ini(tmp_path / "run" / "moses.ini").weights["LM0"] == (1.0,)
 
 
+def test_faults_of_the_dev_text_are_said(
+    system: FixedSystem, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system["reference"].write_bytes(b"".join(line.upper() + b"\n" for line in RIGHT))
+    reranked(system, base, tmp_path / "run")
+    output = tmp_path / "run" / "iter02.out"
+    assert f"note: {output} has capitals in 0 of 15 words, " in capsys.readouterr().err
+
+
 def test_without_a_feature_the_own_ones_are_weighed_anew(
     system: FixedSystem, base: Path, searched: list[Mapping[str, Sequence[float]]], tmp_path: Path
 ) -> None:
