@@ -55,7 +55,7 @@ def first_fault(lines: list[bytes]) -> int | None:
         if len(columns) < 3 or not columns[0].strip(b" \t") or is_rule(columns):
             return number
         scores = [token for token in re.split(rb"[ \t]+", columns[2].rstrip(b"\r")) if token]
-        if not all(NUMBER.fullmatch(score) and abs(float(score)) < 1e308 for score in scores):
+        if not all(NUMBER.fullmatch(score) and 0 <= float(score) < 1e308 for score in scores):
             return number
         if len(scores) != (n_scores or len(scores)) or not scores:
             return number
