@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tuning.compare.worth import worth
     from tuning.report.results import Compared, Tuned
 
-__all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "tune"]
+__all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "tune", "worth"]
 
 StrPath = str | os.PathLike[str]
 
 
 @extra_named("report")
 def __getattr__(name: str) -> object:
-    """Load the classes of results on first use (PEP 562)."""
+    """Load classes of results and `worth` on first use (PEP 562)."""
+    if name == "worth":
+        from tuning.compare.worth import worth
+
+        return worth
     if name in ("Compared", "Tuned"):
         from tuning.report import results
 
