@@ -208,10 +208,13 @@ def worth(
     from tuning.compare.worth import worth as worth_of_scores
     from tuning.report.write import format_worth
 
-    twice = "the score {} is given twice"
-    judged = [_named(each, "NAME=PATH", twice) for each in (columns, models)]
-    rest = (groups, list_format, metric, metric_command, seed)
-    found = worth_of_scores(nbest, text.source, text.references, *judged, *rest)
+    files, directories = (
+        _named(each, "NAME=PATH", "the score {} is given twice") for each in (columns, models)
+    )
+    found = worth_of_scores(
+        *(nbest, text.source, text.references, files, directories),
+        *(groups, list_format, metric, metric_command, seed),
+    )
     click.echo(format_worth(found, form), nl=False)
 
 

@@ -207,4 +207,5 @@ class _Lists:
 
 
 def _inverse(products: Floats, columns: Sequence[int]) -> Floats:
-    return np.linalg.pinv(products[np.ix_(columns, columns)], rcond=SINGULAR, hermitian=True)
+    chosen = products[np.ix_(columns, columns)]
+    return np.asarray(np.linalg.pinv(chosen, rcond=SINGULAR, hermitian=True), np.float64)
