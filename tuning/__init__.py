@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from moses_bridge.formats.python_text import Texts
     from tuning.compare.target_text import TokenizerName
+    from tuning.compare.worth import worth
     from tuning.loop.rerank import Reranked
     from tuning.report.results import Compared, Tuned
 
@@ -31,6 +32,7 @@ __all__ = [
     "rerank",
     "run",
     "tune",
+    "worth",
 ]
 
 StrPath = str | os.PathLike[str]
@@ -38,7 +40,11 @@ StrPath = str | os.PathLike[str]
 
 @extra_named("report")
 def __getattr__(name: str) -> object:
-    """Load the classes of results on first use (PEP 562)."""
+    """Load classes of results and `worth` on first use (PEP 562)."""
+    if name == "worth":
+        from tuning.compare.worth import worth
+
+        return worth
     if name in ("Compared", "Tuned"):
         from tuning.report import results
 

@@ -132,7 +132,7 @@ def test_the_columns_gain_pooled_over_eleven_experiments(
             "full": (-0.03, -0.12, 0.06),
             "german": (-0.03, -0.17, 0.11),
         }[name]
-        rnn["against_baseline"] |= {"delta": delta, "interval": [low, high]}
+        rnn["against_baseline"] = {"delta": delta, "interval": [low, high]}
         path.write_text(json.dumps(value))
     regimes = {
         "5000-pairs": (0.06, -0.08, 0.20),
@@ -156,6 +156,18 @@ def test_the_columns_gain_pooled_over_eleven_experiments(
     assert round(pooled.q, 1) == 9.2
     shutil.copy(results / "table1.json", results / "regime-60000-pairs.json")
     assert script["pooled_column"](results) == pooled
+
+
+def test_pooled_figures_are_those_of_the_package(script: dict[str, Any]) -> None:
+    """Errors with few degrees of freedom, as tables have them, and not from their intervals."""
+    gains = [
+        {"delta": 0.3, "standard_error": 0.1, "degrees_of_freedom": 8.0, "interval": [0.0, 0.9]},
+        {"delta": 0.4, "standard_error": 0.2, "degrees_of_freedom": 4.0, "interval": [0.0, 0.9]},
+    ]
+    pooled = script["_pool"](gains)
+    # By hand: (4 * 0.3 + 0.4) / 5; s.e. sqrt(1.24 / 125), and 2.1983 is the 97.5% point of t with 11.1.
+    assert pooled.mean == pytest.approx(0.32)
+    assert pooled.interval[1] == pytest.approx(0.32 + 2.1983 * (1.24 / 125) ** 0.5, abs=1e-4)
 
 
 def test_results_name_no_places_of_a_machine() -> None:

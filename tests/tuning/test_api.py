@@ -228,6 +228,10 @@ tune(ini: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out
 settings: Mapping[str, Any] | None = None, seed: int = 1, resume: bool = False, \
 init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1, \
 overwrite: bool = False) -> Tuned
+worth(nbest: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], \
+columns: Mapping[str, StrPath] | None = None, models: Mapping[str, StrPath] | None = None, \
+groups: StrPath | None = None, list_format: ListFormat = 'moses', metric: MetricName = 'bleu', \
+metric_command: str = '', seed: int = 1) -> Worth
 """
 
 

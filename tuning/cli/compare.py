@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.command import command
 from moses_bridge.base.config import AtLeast, with_options
 from moses_bridge.base.errors import ConfigError
@@ -31,6 +32,7 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
 from tuning.cli.options import LANGUAGE_HELP, TOKENIZE_HELP, References, TextOptions
 from tuning.compare.target_text import TokenizerName
+from tuning.metrics.by_name import MetricName
 from tuning.report.forms import OutputFormat
 
 if TYPE_CHECKING:
@@ -187,6 +189,42 @@ def pool(
     click.echo(write_pooled(pool_gains(tables, system), out), nl=False)
 
 
+@command
+def worth(
+    text: TextOptions,
+    nbest: Annotated[InputFile, option("--list"), "N-best list of the text."],
+    columns: Annotated[
+        tuple[str, ...], option("--feature"), "NAME=FILE, a number a hypothesis."
+    ] = (),
+    models: Annotated[tuple[str, ...], option("--model"), "NAME=DIRECTORY, a model to judge."] = (),
+    groups: Annotated[InputFile | None, "Names of the documents, one per sentence."] = None,
+    list_format: Annotated[ListFormat, "Format of the list."] = "moses",
+    metric: Annotated[MetricName, "Metric whose gain is asked for."] = "bleu",
+    metric_command: Annotated[str, "Command of --metric column; see `tuning rerank --help`."] = "",
+    form: Annotated[OutputFormat, option("--format"), "Output format."] = "text",
+    seed: Annotated[int, "Seed of the random numbers."] = 1,
+) -> None:
+    """Print what each score of an n-best list is worth, before any tuning.
+
+    By least squares within lists: what a score adds beside all others, how much of it they explain, and what
+    choosing by it gains in cross-fitting. Scores to judge are added by --feature, which reads a number for each
+    hypothesis in the order of the list, and --model. Three columns of noise show what chance does.
+
+    Example: tuning worth --list dev.nbest --source dev.en --reference dev.fr --model NN0=rnn
+    """
+    from tuning.compare.worth import worth as worth_of_scores
+    from tuning.report.write import format_worth
+
+    files, directories = (
+        _named(each, "NAME=PATH", "the score {} is given twice") for each in (columns, models)
+    )
+    found = worth_of_scores(
+        *(nbest, text.source, text.references, files, directories),
+        *(groups, list_format, metric, metric_command, seed),
+    )
+    click.echo(format_worth(found, form), nl=False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions(JobsOptions, ConfigOptions):
     """Options of `tuning scan`.
@@ -316,4 +354,4 @@ def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
     return named
 
 
-COMMANDS = (evaluate, translate, compare, gains, pool, scan)
+COMMANDS = (evaluate, worth, translate, compare, gains, pool, scan)

@@ -186,13 +186,13 @@ def pool(comparisons: Mapping[str, Comparison], system: str) -> Pooled:
     return Pooled(
         system=system,
         rows=[
-            PooledGain(name, *map(float, numbers), row.n_networks)
-            for (name, row), *numbers in zip(
+            PooledGain(name, delta, error, fixed_share, random_share, row.n_networks)
+            for (name, row), delta, error, fixed_share, random_share in zip(
                 rows.items(),
-                deltas,
-                errors,
-                weights / weights.sum(),
-                random_weights / random_weights.sum(),
+                deltas.tolist(),
+                errors.tolist(),
+                (weights / weights.sum()).tolist(),
+                (random_weights / random_weights.sum()).tolist(),
                 strict=True,
             )
         ],

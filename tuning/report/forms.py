@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from tuning.compare.gains import Gains, Pooled
     from tuning.compare.output_scores import OutputScores, SystemScores
     from tuning.compare.scan import Scan
+    from tuning.compare.worth import Worth
 
-    Result = Comparison | Gains | OutputScores | Pooled | Scan
+    Result = Comparison | Gains | OutputScores | Pooled | Scan | Worth
 
 OutputFormat = Literal["json", "text", "markdown", "latex"]
 Row = Mapping[str, str]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tuning.compare.gains import Estimate, Gain, Gains, Pooled, PooledGain
     from tuning.compare.output_scores import OutputScores, SystemScores
     from tuning.compare.scan import Measures, Scan, ScanPoint
+    from tuning.compare.worth import Worth
 
 UNKNOWN = "*"  # a standard deviation of one run
 MISSED = "*"  # a length that a scan did not reach
@@ -181,3 +182,30 @@ def _plain_cells(scan: Scan, weight: float, measures: Measures) -> dict[str, str
         "precision": f"{measures.precision:.2f}",
         "length": f"{measures.length_ratio:.3f}",
     }
+
+
+def worth_rows(worth: Worth) -> list[dict[str, str]]:
+    """One row for each score."""
+    return [
+        {
+            "score": row.name,
+            "worth": f"{row.worth:+.2f}",
+            "t": f"{row.t:+.1f}",
+            "explained": f"{row.explained:.2f}",
+            "gain": f"{row.gain:+.2f}",
+            "s.d.": f"{row.gain_sd:.2f}",
+        }
+        for row in worth.scores
+    ]
+
+
+def worth_notes(worth: Worth) -> list[str]:
+    """Notes on how the numbers were made, one line each."""
+    constant = f"The same for all hypotheses of each sentence: {', '.join(worth.constant)}."
+    return [
+        f"worth: {worth.metric} of a sentence for one s.d. of the score within lists, beside all others; "
+        "explained: R^2 of the score on the others.",
+        f"gain, s.d.: {worth.metric} by choosing from the lists with the score, over random halves.",
+        f"{worth.n_hypotheses:,} hypotheses; t and halves by {worth.n_documents:,} documents or sentences.",
+        *([constant] if worth.constant else []),
+    ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tuning.compare.gains import Gains, Pooled
     from tuning.compare.output_scores import OutputScores, SystemScores
     from tuning.compare.scan import Scan
+    from tuning.compare.worth import Worth
 
 SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
 
@@ -97,3 +98,12 @@ def format_systems(systems: Sequence[SystemScores], form: OutputFormat) -> str:
 
     notes = [note for scores in systems[:1] for note in scores.outputs[0].signatures]
     return RENDERERS[form]([*map(system_row, systems)], notes, ())
+
+
+def format_worth(worth: Worth, form: OutputFormat) -> str:
+    """What scores are worth as "json", "text", "markdown" or "latex"."""
+    if form == "json":
+        return to_json(worth)
+    from tuning.report.tables import worth_notes, worth_rows
+
+    return RENDERERS[form](worth_rows(worth), worth_notes(worth), ())

