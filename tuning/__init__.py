@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError, extra_named
 
@@ -166,48 +166,24 @@ def evaluate(
 
 
 def run(
-    experiment: StrPath | Sequence[StrPath],
-    out: StrPath,
-    corpus: StrPath | None = None,
-    model: StrPath | None = None,
-    languages: tuple[str, str] = ("en", "fr"),
-    scale: Literal["tiny", "small", "full"] = "small",
-    changes: Sequence[str] = (),
-    goals: Sequence[str] = (),
-    dry_run: bool = False,
+    experiment: StrPath | Sequence[StrPath], out: StrPath, settings: Mapping[str, Any] | None = None
 ) -> None:
     """Run an experiment and print its tables, as `tuning run` does; needs GNU make.
 
     Args:
-        experiment: the name of an experiment of the package, such as "table1", a file of TOML, or several.
+        experiment: an experiment of the package, such as "table1", a file of TOML, or several.
         out: folder of the build; what is finished there is not made again.
-        corpus: folder with tokenised {train,dev,test}.SOURCE and .TARGET; else text is fetched through apt.
-        model: folder with moses.ini and its tables; else they are made of the training text.
-        languages: source and target language.
-        scale: settings of the package's experiments.
-        changes: TOML that replaces keys of the experiment: "seeds.runs = [1, 2]".
-        goals: files below out to make, instead of the tables of the experiment.
-        dry_run: print the steps to do with their times; do and write nothing.
+        settings: the other options of the command: {"corpus": "corpus", "languages": ["en", "de"]}.
 
     Raises:
-        UserError: the experiment or a setting is faulty, make or a file is missing, or a step failed.
+        UserError: a setting is faulty, make or a file is missing, or a step failed.
     """
-    from pathlib import Path
-
+    from moses_bridge.base.config import from_mapping
     from tuning.experiments.run import run_experiment
     from tuning.experiments.run_settings import RunSettings
 
-    settings = RunSettings(
-        out=Path(out),
-        corpus=None if corpus is None else Path(corpus),
-        model=None if model is None else Path(model),
-        languages=languages,
-        scale=scale,
-        changes=tuple(changes),
-        goals=tuple(goals),
-        dry_run=dry_run,
-    )
-    run_experiment(_paths(experiment), settings)
+    given = {"out": out, **(settings or {})}
+    run_experiment(_paths(experiment), from_mapping(RunSettings, given, "settings"))
 
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:

@@ -37,6 +37,7 @@ from rescorer.contract.choices import (
     Side,
     TextCase,
 )
+from tuning.experiments.run_settings import Scale
 from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
 from tuning.report.forms import OutputFormat as ReportFormat
@@ -68,6 +69,7 @@ LITERALS: dict[str, Any] = {
     "list_format": ListFormat,
     "metric": MetricName,
     "mbr": MbrMetricName,
+    "scale": Scale,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

@@ -164,6 +164,8 @@ def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Pat
 
 def test_a_faulty_text_is_told_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "fewer.toml").write_text(FEWER)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "moses.ini").touch()
     told = command(tmp_path, *IMPROVE, "better")
     assert told.returncode == 1
     assert "train.en: found no such file, expected a side of the train text" in told.stderr

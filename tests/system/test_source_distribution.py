@@ -1,7 +1,8 @@
-"""The source distribution has everything: packages, tests, pages, Makefile; and metadata that pip shows."""
+"""The source distribution has everything: packages, tests, pages, Makefile; so has the wheel made of it."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
 )
 BUILD = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+BUILD_WHEEL = BUILD.replace("sdist", "wheel")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,36 @@ def test_its_tests_have_what_they_read(distribution: Path) -> None:
         assert (distribution / name).exists(), name
     left = {path.suffix for path in distribution.rglob("*") if path.is_file()}
     assert not left & {".pyc", ".nbi", ".nbc"}
+
+
+@pytest.mark.slow
+def test_an_experiment_runs_from_a_wheel(distribution: Path, tmp_path: Path) -> None:
+    """Elsewhere, with the wheel's files alone; the packages of others are those of this environment."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    build = [sys.executable, "-c", BUILD_WHEEL, str(tmp_path)]
+    subprocess.run(build, cwd=distribution, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    place = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*install, "--target", str(place), str(wheel)], check=True)
+    kinds = {".toml", ".mk"}
+    files = {path.relative_to(place) for path in place.rglob("*") if path.suffix in kinds}
+    experiments = (ROOT / "tuning" / "experiments").rglob("*")
+    assert files == {path.relative_to(ROOT) for path in experiments if path.suffix in kinds}
+    for experiment in ("table1", "home", "networks", "best", "controls"):
+        told = subprocess.run(
+            [place / "bin" / "tuning", "run", "--dry-run", experiment, "--out", "build"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(place)},
+            capture_output=True,
+            text=True,
+        )
+        assert told.returncode == 0, told.stderr
+        lines = told.stdout.splitlines()
+        assert lines[0].endswith("reckoned  corpus/train.en  (moses-bridge corpus)")
+        assert int(lines[-1].split()[0]) == len(lines) - 1 > 10
+    assert not (tmp_path / "build").exists()
 
 
 def test_its_metadata(distribution: Path) -> None:

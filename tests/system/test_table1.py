@@ -5,27 +5,32 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from moses_bridge.formats.moses_ini import read_ini
+from tuning.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [
     "Baseline",
     "+RNN",
+    "+RNN for BLEU",
     "+CSLM+RNN+WP",
     "+NNJM",
     "+CSLM+NNJM+RNN",
     "control: random columns",
 ]
 # All other rows are made of what these have.
-LEFT_OUT = "".join(f"[systems.{name}]\ntables = []\n" for name in ("cslm", "cslm-rnn", "cslm-nnjm"))
+OTHERS = ("cslm", "cslm-rnn", "cslm-nnjm", "cslm-nnjm-home-rnn")
+LEFT_OUT = "".join(f"[systems.{name}]\ntables = []\n" for name in OTHERS)
+FEW_LISTS = "[folds]\nn_folds = 2\n[home-rnn]\nn_held_out = 50\n"
 PARTS = {"train": 600, "dev": 30, "test": 30}
 
 
@@ -60,20 +65,36 @@ def run_make(
 ) -> subprocess.CompletedProcess[str]:
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
+    given = [f"VENV={Path(sys.prefix)}", f"CORPUS={corpus}", f"BUILD={build}", "INSTALL="]
+    seeds = ["SCALE=tiny", "SEEDS=1 2", "NOISE=1 2"]
     return subprocess.run(
-        [
-            "make",
-            goal,
-            "SCALE=tiny",
-            "SEEDS=1 2",
-            "NOISE=1 2",
-            f"VENV={Path(sys.prefix)}",
-            f"CORPUS={corpus}",
-            f"BUILD={build}",
-            "INSTALL=",
-            "--no-print-directory",
-            *arguments,
-        ],
+        ["make", goal, *seeds, *given, "--no-print-directory", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def run_domain(
+    corpus: Path, build: Path, *arguments: str, goal: str
+) -> subprocess.CompletedProcess[str]:
+    """A file of `make domain`, once text and tables of the default build are made, as by the Makefile."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    bin, default = Path(sys.prefix) / "bin", build / "table1-tiny"
+    run = [f"{bin}/tuning", "run", "tuning/experiments/tiny.toml", "--scale", "tiny"]
+    run += ["--set", "seeds.runs = [1]"]
+    if "--dry-run" not in arguments:
+        first = ["--corpus", str(corpus), "--out", str(default), "--goal", "model/moses.ini"]
+        subprocess.run([*run, *first], cwd=ROOT, check=True)
+    variables = {
+        "B": default, "BIN": bin, "BUILD": build, "CORPUS": corpus, "MODEL": default / "model",
+        "RUN": shlex.join(run), "SOURCE": "en", "TARGET": "fr", "SEEDS": 1,
+    }  # fmt: skip
+    given = [f"{name}={value}" for name, value in variables.items()]
+    return subprocess.run(
+        ["make", "-f", "tuning/experiments/domain/domain.mk", goal, *given, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -92,7 +113,7 @@ def decoded_weights(run: str) -> list[float]:
 @pytest.mark.timeout(1800)  # 18 tunings: three minutes, more on a machine with other work
 def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.toml"
-    few.write_text(LEFT_OUT)
+    few.write_text(LEFT_OUT + FEW_LISTS)
     experiment = f"EXPERIMENT=tuning/experiments/tiny.toml {few}"
     first = run_make(corpus, tmp_path, experiment)
     assert first.returncode == 0, first.stdout + first.stderr
@@ -102,19 +123,20 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     for row in table["rows"]:
         assert row["n_runs"] == 2
         assert 30 < row["test_bleu"] <= 100
-        assert row["n_networks"] == (2 if row["system"].startswith("control") else 1)
+        of_two = row["system"].startswith("control") or row["system"] == "+RNN for BLEU"
+        assert row["n_networks"] == (2 if of_two else 1)
     for row in others:
         contrast = row["against_baseline"]
         assert contrast["delta"] == pytest.approx(row["test_bleu"] - baseline["test_bleu"])
         assert contrast["interval"][0] <= contrast["delta"] <= contrast["interval"][1]
         assert contrast["covers_runs"]
+    assert run_make(corpus, tmp_path, experiment, goal="controls").returncode == 0
     controls = json.loads((tmp_path / "table1-tiny" / "controls" / "table.json").read_text())
     without, back = controls["rows"]
     for run in without["runs"]:
         assert not any(decoded_weights(run["directory"]))
     for run in back["runs"]:
         assert any(decoded_weights(run["directory"]))
-    assert "left out and added back" in first.stdout
     assert "Baseline" in first.stdout
     assert "all steps, one after the other" in first.stdout
     report = tmp_path / "table1-tiny" / "report.html"
@@ -123,25 +145,45 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     assert all(f'<td class="words">{row}</td>' in page for row in ("encdec", "cslm", "nnjm"))
     assert "runs/cslm-nnjm-rnn-2/weights.json" in page
     assert all(f"<strong>Source {kind}</strong>" in page for kind in ("words", "phrases"))
+    steps = (tmp_path / "table1-tiny" / "steps.jsonl").read_text()
     again = run_make(corpus, tmp_path, experiment)
     assert again.returncode == 0
-    assert "tuning tune" not in again.stdout
+    assert (tmp_path / "table1-tiny" / "steps.jsonl").read_text() == steps
 
 
-def test_the_full_scale_reranks_lists_of_tuned_runs(corpus: Path, tmp_path: Path) -> None:
-    """What would be run: networks choose from the lists of runs, and a control without any."""
-    told = run_make(corpus, tmp_path, "SCALE=full", "--dry-run")
+def test_the_makefile_calls_one_command(corpus: Path, tmp_path: Path) -> None:
+    """What would be run, with the variables of the command line as options."""
+    texts = [corpus / "dev.en", corpus / "test.en"]
+    given = ["KNOWN=A_0 B_0", "AT_ONCE=2", "JOBS=6", f"INPUTS={texts[0]} {texts[1]}"]
+    given += ["SOURCE=de", "TARGET=en", "MODEL=m"]
+    told = run_make(corpus, tmp_path, "--dry-run", *given, goal="networks")
     assert told.returncode == 0, told.stderr
-    lines = [
-        line for line in told.stdout.split("\n") if " tuning rerank " in line.replace("bin/", " ")
-    ]
-    n_models = [line.count(" --model ") for line in lines if "/runs/cslm-nnjm-1 " in line]
-    assert sorted(n_models) == [0, 1, 1, 2]
-    assert len(lines) == 2 * (3 + 4)
-    (train,) = (line for line in told.stdout.split("\n") if "--arch rnnsearch" in line)
-    assert "--seed 1 " in train
-    (table,) = (part for part in told.stdout.split("tuning compare ") if "/reranking " in part)
-    assert "'RNNsearch+RNN LM=" in table and "--control reranked" in table
+    (line,) = told.stdout.splitlines()
+    words = shlex.split(line)
+    assert words[0].endswith("/bin/tuning")
+    result = CliRunner().invoke(main, [*words[1:], "--help"])
+    assert result.exit_code == 0
+    context = main.commands["run"].make_context("run", words[2:])
+    assert context.params["experiment"] == (
+        "tuning/experiments/tiny.toml",
+        "tuning/experiments/networks.toml",
+    )
+    assert context.params["out"] == tmp_path / "networks" / "table1-tiny-de-en"
+    assert (context.params["jobs"], context.params["at_once"]) == (6, 2)
+    assert context.params["languages"] == ("de", "en")
+    assert context.params["inputs"] == (*texts,)
+    assert context.params["changes"] == (
+        "seeds.runs = [1,2]",
+        "seeds.noise = [1,2]",
+        'starts.known-start.leave_out = ["A_0","B_0"]',
+    )
+    assert context.params["goals"] == ("networks/table.json",)
+
+
+def test_the_makefile_is_short() -> None:
+    """The rules of experiments are in the package."""
+    assert len((ROOT / "Makefile").read_text().splitlines()) <= 130
+    assert not [*(ROOT / "tests").rglob("*.mk")]
 
 
 def texts_of_another_domain(folder: Path) -> None:
@@ -161,7 +203,10 @@ def test_a_text_of_ones_own_is_a_domain_without_settings(corpus: Path, tmp_path:
     folder = tmp_path / "domain" / "mine"
     texts_of_another_domain(folder)
     goal = str(tmp_path / "domain/mine-40/links/dev")
-    told = run_make(corpus, tmp_path, "--dry-run", "ORIGIN=mine", "SIZE=40", goal=goal)
+    for name in ("config/build.toml", "model/moses.ini"):
+        (tmp_path / "table1-tiny" / name).parent.mkdir(parents=True)
+        (tmp_path / "table1-tiny" / name).touch()
+    told = run_domain(corpus, tmp_path, "--dry-run", "ORIGIN=mine", "SIZE=40", goal=goal)
     assert told.returncode == 0, told.stderr
     assert f"cp {folder}/dev.* {folder}/test.* {tmp_path}/domain/mine-40/corpus\n" in told.stdout
     assert "moses-bridge corpus" not in told.stdout
@@ -173,8 +218,8 @@ def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: 
     made = tmp_path / "domain" / "libreoffice-40"
     texts_of_another_domain(made.with_name("libreoffice"))
     goals = [str(made / name) for name in ("two-models.translated", "mixture/model/moses.ini")]
-    told = run_make(
-        corpus, tmp_path, "SIZE=40", "SEEDS=1", *goals, goal=str(made / "fill-up/model/moses.ini")
+    told = run_domain(
+        corpus, tmp_path, "SIZE=40", *goals, goal=str(made / "fill-up/model/moses.ini")
     )
     assert told.returncode == 0, told.stdout + told.stderr
     assert (made / "times-5" / "model").exists() is False
@@ -203,8 +248,8 @@ def test_lists_of_a_text_are_made_by_systems_that_have_not_seen_its_documents(
     """Of two documents, so in two folds."""
     made = tmp_path / "domain" / "libreoffice-40"
     texts_of_another_domain(made.with_name("libreoffice"))
-    arguments = ("SIZE=40", "SEEDS=1", "BEST=fill-up")
-    told = run_make(corpus, tmp_path, *arguments, goal=str(made / "folds/fill-up.gz"))
+    arguments = ("SIZE=40", "BEST=fill-up")
+    told = run_domain(corpus, tmp_path, *arguments, goal=str(made / "folds/fill-up.gz"))
     assert told.returncode == 0, told.stdout + told.stderr
     with gzip.open(made / "folds/fill-up.gz", "rb") as lists:
         assert {int(entry.split(b" ||| ")[0]) for entry in lists} == set(range(40))
@@ -227,28 +272,8 @@ def test_what_needs_no_plan_makes_none(tmp_path: Path) -> None:
     assert not (tmp_path / "build").exists()
 
 
-def test_other_seeds_make_another_plan(corpus: Path, tmp_path: Path) -> None:
-    for seeds in (["1", "2"], ["4"], ["1", "2"]):
-        told = run_make(corpus, tmp_path, "--dry-run", f"SEEDS={' '.join(seeds)}")
-        assert told.returncode == 0, told.stderr
-        assert set(re.findall(r"--out \S+/runs/nnjm-(\d+) ", told.stdout)) == set(seeds)
-
-
-def test_a_system_of_a_file_of_ones_own_is_tuned(corpus: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.toml"
-    mine.write_text('[systems.mine]\nlabel = "mine"\nsearch = ["nnjm"]\n')
-    experiment = f"EXPERIMENT=tuning/experiments/tiny.toml {mine}"
-    told = run_make(corpus, tmp_path, "--dry-run", experiment)
-    assert told.returncode == 0, told.stderr
-    assert len(set(re.findall(r"--out \S+/runs/mine-(\d+) ", told.stdout))) == 2
-    mine.write_text('[systems.mine]\nlabel = "mine"\nsearch = ["njm"]\n')
-    broken = run_make(corpus, tmp_path, "--dry-run", experiment)
-    assert broken.returncode != 0
-    assert "systems: mine: unknown feature 'njm'; did you mean 'nnjm'?" in broken.stderr
-
-
 def test_missing_corpus_is_one_clear_error(tmp_path: Path) -> None:
     broken = run_make(tmp_path / "nowhere", tmp_path / "build")
     assert broken.returncode != 0
-    assert "nowhere" in broken.stderr
+    assert f"found no {tmp_path}/nowhere/train.en" in broken.stderr
     assert not (tmp_path / "build" / "table1-tiny" / "table.json").exists()

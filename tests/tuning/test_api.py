@@ -130,6 +130,8 @@ references: StrPath | Sequence[StrPath], settings: Mapping[str, Any] | None = No
 training: StrPath | Sequence[StrPath] = (), groups: StrPath | None = None, jobs: int = 1) -> Compared
 evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target_language: str = 'fr', \
 n_samples: int = 1000, seed: int = 1, groups: StrPath | None = None) -> pd.DataFrame
+run(experiment: StrPath | Sequence[StrPath], out: StrPath, \
+settings: Mapping[str, Any] | None = None) -> None
 tune(ini: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out: StrPath, \
 settings: Mapping[str, Any] | None = None, seed: int = 1, resume: bool = False, \
 init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1) -> Tuned

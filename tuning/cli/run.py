@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from moses_bridge.base.command import command
-from moses_bridge.base.options import ARGUMENT, option
+from moses_bridge.base.options import (
+    ARGUMENT,
+    Directory,
+    InputFile,
+    OutputDirectory,
+    Prefix,
+    option,
+)
 from tuning.experiments.improve_settings import ImproveSettings
 from tuning.experiments.run_settings import RunSettings
 
@@ -21,7 +27,14 @@ class RunOptions(RunSettings):
     """
 
     experiment: Annotated[tuple[str, ...], ARGUMENT]
-    inputs: Annotated[tuple[Path, ...], option("--input")] = ()
+    out: OutputDirectory
+    corpus: Directory | None = None
+    model: Directory | None = None
+    links: InputFile | None = None
+    lists: InputFile | None = None
+    networks: Directory | None = None
+    inputs: Annotated[tuple[InputFile, ...], option("--input")] = ()
+    trained: tuple[InputFile, ...] = ()
     changes: Annotated[tuple[str, ...], option("--set")] = ()
     goals: Annotated[tuple[str, ...], option("--goal")] = ()
 
@@ -48,7 +61,13 @@ def run(options: RunOptions) -> None:
 class ImproveOptions(ImproveSettings):
     """Options of `tuning run improve`."""
 
-    experiments: Annotated[tuple[Path, ...], option("--config")] = ()
+    ini: InputFile
+    train: Prefix | None = None
+    links: InputFile | None = None
+    dev: Prefix
+    test: Prefix
+    out: OutputDirectory
+    experiments: Annotated[tuple[InputFile, ...], option("--config")] = ()
 
 
 @command

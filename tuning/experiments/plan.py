@@ -42,7 +42,8 @@ class Rule:
     recipe: tuple[str, ...]
 
     def __str__(self) -> str:
-        recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
+        # Made by the rule of what it needs: with "+" make looks at its date in a dry run, too.
+        recipe = "".join(f"\n\t{line}" for line in self.recipe or ("+@:",))
         return f"{self.target}: {' '.join(self.needs)}{recipe}\n"
 
 
@@ -190,8 +191,8 @@ class _Planner:
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
         self.add(folds, needs, line)
         lists = [self.list_of_fold(number, folds) for number in numbers]
-        line = _line(f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@")
-        self.add(LISTS_OF_FOLDS, [folds, *lists], line)
+        line = f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@"
+        self.add(LISTS_OF_FOLDS, [folds, *lists], _line(line, _named_step("lists")))
         return "$(LISTS)"
 
     def list_of_fold(self, number: int, folds: str) -> str:

@@ -1,6 +1,7 @@
 # What the rules of a plan are made of, for `tuning run`: it starts make on this file and gives B, the folder of the build, BIN,
 # that of the commands, SOURCE, TARGET, SCALE, PROCESSORS, JOBS (processes of a step), and other values of the variables below.
 # Each file is made by one command, so a rerun does what is missing and a step can be entered with files from elsewhere.
+SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -35,7 +36,7 @@ STEP = $(BIN)/moses-bridge step --log $(STEPS) --name $(patsubst $(B)/%,%,$@) --
 named = |& sed -u 's|^|$(1): |' >&2
 FRESH = @[ ! -e $@ ] || rm -r $(@D)
 DEV_TEXTS := --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET)
-TEST_TEXTS := --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
+TEST_TEXTS = --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
 TUNE := $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS)
 RERANK := $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS)
 TRANSLATE := $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)

@@ -13,10 +13,9 @@ import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, NamedTuple
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.experiment import split_experiment
@@ -37,46 +36,36 @@ from tuning.experiments.plan import PAGE, TABLE, table_path, write_plan
 from tuning.experiments.run_settings import RunSettings
 
 FOLDER = Path(__file__).parent
-RULES = FOLDER / "rules.mk"
 PLAN, CONFIG, CHANGES, MESSAGES = "plan.mk", "config", "changes.toml", "run.log"
-# The experiments of the package: files beside that of the scale, and what to make; () is all of the page.
-PACKAGED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table1": ((), ()),
-    "controls": ((), ("controls/table.json",)),
-    "home": ((), ("home/table.json",)),
-    "optimizers": ((), ("optimizers/table.json",)),
-    "networks": (("networks.toml",), ("networks/table.json",)),
-    "best": (("best.toml",), ("best/table.json",)),
+# Experiments of the package: a file beside that of the scale or "", and what to make; "" is all of the page.
+PACKAGED = {
+    "table1": ("", ""),
+    "controls": ("", "controls/table.json"),
+    "home": ("", "home/table.json"),
+    "optimizers": ("", "optimizers/table.json"),
+    "networks": ("networks.toml", "networks/table.json"),
+    "best": ("best.toml", "best/table.json"),
 }
 # Others have a meaning for make, a shell, or the lists of runs of `tuning compare`.
 PLAIN = re.compile(r"[\w./@+][\w./@+-]*")
 A_STEP = re.compile(r"/moses-bridge step --log \S+ --name (\S+) -- \S*/([\w-]+ [\w-]+)")
 NO_RULE = re.compile(r"No rule to make target '(.+?)'(?:, needed by '(.+?)')?")
-# Of the default scale, measured on two cores with two steps at a time; the other scales in parts of it.
+# At the default scale, on two cores with two steps at a time; proportional to the size of the training text.
 SECONDS = {
-    "moses-bridge corpus": 48, "moses-bridge build": 90, "moses-bridge filter": 10,
-    "moses-bridge folds": 5, "moses-bridge decode": 30, "moses-bridge join-folds": 5,
-    "rescorer train": 120, "rescorer expected-bleu": 100, "rescorer score": 10, "rescorer map": 20,
-    "tuning tune": 35, "tuning rerank": 60, "tuning translate": 25, "tuning compare": 12,
-    "tuning report": 8,
+    "moses-bridge build": 60, "moses-bridge filter": 10, "moses-bridge folds": 5,
+    "moses-bridge decode": 25, "moses-bridge join-folds": 5, "rescorer train": 120,
+    "rescorer expected-bleu": 80, "rescorer score": 10, "rescorer map": 20, "tuning tune": 35,
+    "tuning rerank": 60, "tuning translate": 25, "tuning compare": 12, "tuning report": 8,
 }  # fmt: skip
+SECONDS_TO_FETCH, SECONDS_TO_START = 45.0, 2.0
 SIZES = {"tiny": 0.1, "small": 1.0, "full": 10.0}
 PAIRS = 60_000
 MOST_AT_ONCE, BYTES_OF_A_STEP = 4, 1.5e9
-SECONDS_BETWEEN_LOOKS = 0.5
-LONGEST_NOTE = 60
+SECONDS_BETWEEN_LOOKS, LONGEST_NOTE = 0.5, 60
 
 
-@dataclass(frozen=True)
-class PlannedStep:
-    """A step to do.
-
-    Attributes:
-        name: its file, below the folder of the build.
-        command: its command, like "rescorer train".
-        seconds: the time it took the last time, or is reckoned to take.
-        is_measured: whether it was done before.
-    """
+class PlannedStep(NamedTuple):
+    """A step to do, with the seconds that it took the last time, or else is reckoned to take."""
 
     name: str
     command: str
@@ -100,10 +89,15 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
         UserError: make is not installed, a file is missing, or a step failed.
     """
     if settings.dry_run:
-        print("\n".join(_steps_in_words(planned_steps(experiment, settings), settings)))
+        steps, at_once = planned_steps(experiment, settings), steps_at_once(settings)
+        for step in steps:
+            how = "measured" if step.is_measured else "reckoned"
+            print(f"{duration(step.seconds):>12}  {how}  {step.name}  ({step.command})")
+        total = duration(sum(step.seconds for step in steps) / at_once)
+        print(f"{len(steps)} steps to do, about {total} with {at_once} at a time")
         return
-    described = _read(experiment, settings)
-    goals, out = _goals(experiment, settings), settings.out
+    described, goals = _chosen(experiment, settings)
+    out = settings.out
     command = _command(goals, settings, out)
     out.mkdir(parents=True, exist_ok=True)
     with held_file(out / PLAN):
@@ -114,15 +108,14 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
 
 
 def planned_steps(experiment: Sequence[str | Path], settings: RunSettings) -> list[PlannedStep]:
-    """The steps that `run_experiment` would do, in an order in which they can be done; it writes nothing."""
-    described = _read(experiment, settings)
+    """The steps that `run_experiment` would do, in a possible order; nothing is written."""
+    described, goals = _chosen(experiment, settings)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        # Files of settings keep their dates where they stay the same.
-        if (settings.out / CONFIG).exists():
+        if (settings.out / CONFIG).exists():  # files that stay the same keep their dates
             shutil.copytree(settings.out / CONFIG, scratch / CONFIG)
         _write(described, settings.changes, scratch)
-        return _to_do(_command(_goals(experiment, settings), settings, scratch), settings)
+        return _to_do(_command(goals, settings, scratch), settings)
 
 
 def steps_at_once(settings: RunSettings) -> int:
@@ -131,68 +124,40 @@ def steps_at_once(settings: RunSettings) -> int:
     with contextlib.suppress(OSError):
         found = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
         memory = 1024 * int(found[1]) if found else memory
-    most = min(settings.jobs, MOST_AT_ONCE, int(memory / BYTES_OF_A_STEP))
-    return settings.at_once or max(1, most)
+    return settings.at_once or max(
+        1, min(settings.jobs, MOST_AT_ONCE, int(memory / BYTES_OF_A_STEP))
+    )
 
 
-# --- The experiment
-
-
-def _read(experiment: Sequence[str | Path], settings: RunSettings) -> Experiment:
-    return read_experiment(_files(experiment, settings.scale), settings.changes)
-
-
-def _files(experiment: Sequence[str | Path], scale: str) -> list[Path]:
-    """The files of an experiment: the scale's are first where a name of the package is among its parts."""
+def _chosen(
+    experiment: Sequence[str | Path], settings: RunSettings
+) -> tuple[Experiment, list[str]]:
+    """An experiment, and the files to make below the folder of the build; without any, all of the page."""
     parts = [*map(str, experiment)]
-    files = [FOLDER / f"{scale}.toml"] if PACKAGED.keys() & set(parts) else []
+    named = [PACKAGED[part] for part in parts if part in PACKAGED]
+    files = [FOLDER / f"{settings.scale}.toml"] if named else []
     for part in parts:
-        if part in PACKAGED:
-            files += [FOLDER / name for name in PACKAGED[part][0]]
-        elif Path(part).exists():
-            files.append(Path(part))
-        else:
+        if part not in PACKAGED and not Path(part).exists():
             known = ", ".join(PACKAGED)
             raise ConfigError(f"found {part!r}, expected a file of TOML or one of {known}")
-    return files
-
-
-def _goals(experiment: Sequence[str | Path], settings: RunSettings) -> list[str]:
-    """Files to make, below the folder of the build; without any, all tables of the page and the page."""
-    names = [str(part) for part in experiment if str(part) in PACKAGED]
-    return [*settings.goals] or [goal for name in names for goal in PACKAGED[name][1]]
+        file = FOLDER / PACKAGED[part][0] if part in PACKAGED else Path(part)
+        files += [file] if file != FOLDER else []
+    goals = [*settings.goals] or [goal for _, goal in named if goal]
+    return read_experiment(files, settings.changes), goals
 
 
 def _results(experiment: Experiment, goals: Sequence[str], out: Path) -> Iterator[str]:
     """What was made, as text: tables; for the whole page also the time of each step, and the page's name."""
-    for goal in goals:
-        if Path(goal).name == TABLE:
-            yield (out / goal).with_suffix(".txt").read_text()
-    if not goals:
-        for name, table in experiment.tables.items():
-            if table.page:
-                yield from [table.title] if table.title else []
-                yield (out / table_path(name)).with_suffix(".txt").read_text()
-        yield from [*step_lines(_logged(out / LOG_NAME)), ""]
-        yield f"The same with charts and translations: {out / PAGE}"
-
-
-# --- Calling make
-
-
-def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[str]:
-    """The command that follows the plan in a folder."""
-    programs = {name: find_program(name) for name in ("make", "bash")}
-    for name, place in programs.items():
-        if place is None:
-            raise UserError(f"{name} is not installed: apt-get install {name}")
-    variables = [f"{name}={value}" for name, value in _variables(settings).items() if value]
-    return [
-        *(str(programs["make"]), "-f", str(RULES), "-r", "--no-print-directory"),
-        *(f"--jobs={steps_at_once(settings)}", f"SHELL={programs['bash']}", *variables),
-        *(f"PLAN={folder / PLAN}", f"CONFIG={folder / CONFIG}"),
-        *([f"{settings.out}/{goal}" for goal in goals] or ["all"]),
+    pages = [
+        (table_path(name), table.title) for name, table in experiment.tables.items() if table.page
     ]
+    for file, title in [(goal, "") for goal in goals] or pages:
+        if Path(file).name == TABLE:
+            yield from [title] if title else []
+            yield (out / file).with_suffix(".txt").read_text()
+    if not goals:
+        yield from [*step_lines(_logged(out)), ""]
+        yield f"The same with charts and translations: {out / PAGE}"
 
 
 def _write(experiment: Experiment, changes: Sequence[str], folder: Path) -> None:
@@ -203,31 +168,44 @@ def _write(experiment: Experiment, changes: Sequence[str], folder: Path) -> None
     split_experiment([*experiment.files, folder / CHANGES], folder / CONFIG)
 
 
-def _variables(settings: RunSettings) -> dict[str, str]:
-    """The variables of the rules; "" for what is not given."""
-    source, target = settings.languages
-    one_step = -(-settings.jobs // steps_at_once(settings))
-    given = {
-        "B": settings.out, "BIN": _programs(), "SOURCE": source, "TARGET": target,
-        "SCALE": settings.scale, "PROCESSORS": settings.jobs, "JOBS": one_step,
-        "CORPUS": settings.corpus, "MODEL": settings.model, "LINKS": settings.links,
-        "LISTS": settings.lists, "NETWORKS": settings.networks,
+def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[str]:
+    """The command of make that follows the plan in a folder.
+
+    Raises:
+        UserError: make is not installed, or would read a name otherwise.
+    """
+    programs = {name: find_program(name) for name in ("make", "bash")}
+    for program, place in programs.items():
+        if place is None:
+            raise UserError(f"{program} is not installed: apt-get install {program}")
+    # The commands are beside the running one, or those of this Python.
+    beside, at_once = Path(sys.argv[0]).parent, steps_at_once(settings)
+    is_beside = (beside / "rescorer").is_file()
+    values: dict[str, Sequence[object]] = {
+        "B": [settings.out], "BIN": [beside if is_beside else sysconfig.get_path("scripts")],
+        "SOURCE": settings.languages[:1], "TARGET": settings.languages[1:],
+        "SCALE": [settings.scale], "PROCESSORS": [settings.jobs],
+        "JOBS": [-(-settings.jobs // at_once)], "CORPUS": [settings.corpus or ""],
+        "MODEL": [settings.model or ""], "LINKS": [settings.links or ""],
+        "LISTS": [settings.lists or ""], "NETWORKS": [settings.networks or ""],
+        "INPUTS": settings.inputs, "TRAINED": settings.trained,
     }  # fmt: skip
-    words = {name: [] if value is None else [str(value)] for name, value in given.items()}
-    words |= {"INPUTS": [*map(str, settings.inputs)], "TRAINED": [*map(str, settings.trained)]}
+    words = {name: [str(value) for value in each if value != ""] for name, each in values.items()}
     for word in (word for each in words.values() for word in each):
         if not PLAIN.fullmatch(word):
             raise ConfigError(
                 f"found {word!r}, expected letters, digits and . _ - + / @ alone, because make and a shell "
                 "read it; name another place, or a link to this one"
             )
-    return {name: " ".join(each) for name, each in words.items()}
-
-
-def _programs() -> Path:
-    """The folder of the commands: that of the running one, or that of this Python."""
-    beside = Path(sys.argv[0]).parent
-    return beside if (beside / "rescorer").is_file() else Path(sysconfig.get_path("scripts"))
+    given = [f"{name}={' '.join(each)}" for name, each in words.items() if each]
+    options = ["-f", str(FOLDER / "rules.mk"), "-r", "--silent", "--no-print-directory"]
+    options += [f"--jobs={at_once}", f"SHELL={programs['bash']}", *given]
+    options += [f"PLAN={folder / PLAN}", f"CONFIG={folder / CONFIG}"]
+    return [
+        str(programs["make"]),
+        *options,
+        *([f"{settings.out}/{goal}" for goal in goals] or ["all"]),
+    ]
 
 
 def _environment() -> dict[str, str]:
@@ -236,51 +214,36 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(told)}
 
 
-# --- Steps
-
-
 def _to_do(command: Sequence[str], settings: RunSettings) -> list[PlannedStep]:
     """The steps that make would do, with the time of the last time or an estimate."""
-    in_english = _environment() | {"LC_ALL": "C"}
     asked = subprocess.run(
-        [*command, "--dry-run"], capture_output=True, text=True, env=in_english, check=False
+        [*command, "--dry-run"],
+        capture_output=True,
+        text=True,
+        env=_environment() | {"LC_ALL": "C"},
     )
     if missing := NO_RULE.search(asked.stderr):
         needed = f", which {missing[2]} needs" if missing[2] else ""
-        raise UserError(
-            f"found no {missing[1]}{needed}; it is neither there nor made by the experiment"
-        )
+        raise UserError(f"found no {missing[1]}{needed}; nothing in the experiment makes it")
     if asked.returncode:
         raise UserError(f"make could not read the plan: {asked.stderr.strip()}")
-    took = {step.name: step.seconds for step in finished_steps(_logged(settings.out / LOG_NAME))}
-    size = _size(settings)
-    return [
-        PlannedStep(name, told, took.get(name, size * SECONDS.get(told, 0.0)), name in took)
-        for name, told in A_STEP.findall(asked.stdout)
-    ]
+    took = {step.name: step.seconds for step in finished_steps(_logged(settings.out))}
+    text = (settings.corpus or settings.out / "corpus") / f"train.{settings.languages[0]}"
+    pairs = estimated_lines(text) or PAIRS * SIZES[settings.scale]
+    steps = []
+    for name, told in A_STEP.findall(asked.stdout):
+        own = SECONDS[told] * pairs / PAIRS if told in SECONDS else SECONDS_TO_FETCH
+        steps.append(PlannedStep(name, told, took.get(name, SECONDS_TO_START + own), name in took))
+    return steps
 
 
-def _size(settings: RunSettings) -> float:
-    """The size of the training text in parts of the default scale's."""
-    pairs = None
-    if settings.corpus is not None:
-        pairs = estimated_lines(settings.corpus / f"train.{settings.languages[0]}")
-    return SIZES[settings.scale] if pairs is None else pairs / PAIRS
-
-
-def _steps_in_words(steps: Sequence[PlannedStep], settings: RunSettings) -> Iterator[str]:
-    for step in steps:
-        how = "measured" if step.is_measured else "reckoned"
-        yield f"{duration(step.seconds):>12}  {how}  {step.name}  ({step.command})"
-    at_once = steps_at_once(settings)
-    total = duration(sum(step.seconds for step in steps) / at_once)
-    yield f"{len(steps)} steps to do, about {total} with {at_once} at a time"
+def _logged(out: Path) -> list[Step]:
+    return read_steps(out / LOG_NAME) if (out / LOG_NAME).exists() else []
 
 
 def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path) -> None:
     """Run make; print a line for each finished step, and how far the others are."""
-    log, messages = out / LOG_NAME, out / MESSAGES
-    n_seen = len(_logged(log))
+    messages, n_seen, is_running = out / MESSAGES, len(_logged(out)), True
     left = {step.name: step.seconds for step in steps}
     total = sum(left.values()) or 1.0
     with (
@@ -289,14 +252,13 @@ def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path) -> 
         _started(command, stream) as make,
         Progress(str(out), unit="steps", share=0.0) as progress,
     ):
-        is_running = True
         while is_running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 make.wait(SECONDS_BETWEEN_LOOKS)
             is_running = make.poll() is None
             finished: list[Step] = []
             with contextlib.suppress(InputError):  # a line half written
-                finished = _logged(log)[n_seen:]
+                finished = _logged(out)[n_seen:]
             n_seen += len(finished)
             for step in finished:
                 if not step.status and left.pop(step.name, None) is not None:
@@ -310,24 +272,18 @@ def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path) -> 
         raise UserError("\n".join([*errors, f"a step failed; all messages are in {messages}"]))
 
 
-def _logged(log: Path) -> list[Step]:
-    return read_steps(log) if log.exists() else []
-
-
 @contextlib.contextmanager
 def _started(command: Sequence[str], messages: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Make and its steps, in a group of processes that a signal to this one ends as a whole."""
+    """Make and its steps, a group of processes that ends with this one, by the same signal."""
     make = subprocess.Popen(
         command, stdout=messages, stderr=messages, env=_environment(), start_new_session=True
     )
+    ended_by = [signal.SIGINT]
 
-    def end(number: int, frame: FrameType | None = None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(make.pid, number)
-        make.wait()
-        if number in earlier:
-            signal.signal(number, earlier[number])
-            signal.raise_signal(number)
+    def end(number: int, frame: FrameType | None) -> None:
+        ended_by.append(signal.Signals(number))
+        if len(ended_by) == 2:  # another signal finds the work below already begun
+            raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
     earlier = {number: signal.signal(number, end) for number in FORWARDED if is_main}
@@ -335,6 +291,9 @@ def _started(command: Sequence[str], messages: IO[bytes]) -> Iterator[subprocess
         yield make
     finally:
         if make.poll() is None:
-            end(signal.SIGINT)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+            os.killpg(make.pid, ended_by[-1])
+            make.wait()
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
+        if len(ended_by) > 1:
+            signal.raise_signal(ended_by[-1])

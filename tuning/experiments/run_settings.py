@@ -14,27 +14,24 @@ Scale = Literal["tiny", "small", "full"]
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """Where an experiment is made, and from what.
-
-    Paths have no blanks and no characters with a meaning for make or a shell.
+    """Where an experiment is made, and from what; paths have no character with a meaning for make or a shell.
 
     Attributes:
         out: Folder of the build; what is finished there is not made again.
-        corpus: Folder with tokenised {train,dev,test}.SOURCE and .TARGET; train.groups, dev.groups and
-            test.groups name the document of each sentence. [default: fetched through apt into OUT/corpus]
-        model: Folder with moses.ini and its tables. [default: made of the training text in OUT/model]
+        corpus: Folder with tokenised {train,dev,test}.SOURCE and .TARGET, and optionally .groups, the document
+            of each sentence. [default: fetched through apt]
+        model: Folder with moses.ini and its tables. [default: made of the training text]
         languages: Source and target language.
-        scale: Settings of the package's experiments: tiny, for a smoke run; small; full, for all data.
-        links: Word links of the training text. [default: those in the folder of the model]
+        scale: Settings of the package's experiments: tiny is a smoke run, full is all data.
+        links: Word links of the training text. [default: those beside the model]
         lists: N-best lists of the training text. [default: made by systems that have not seen the sentences]
         networks: Folder of another build whose networks score the tables. [default: OUT]
-        inputs: Source text to be served by the filtered tables. [default: dev and test text]
+        inputs: Source text that the filtered tables serve. [default: dev and test text]
         trained: Source side of a training text, for counting near copies. [default: that of the corpus]
         changes: TOML that replaces keys of the experiment: "seeds.runs = [1, 2]".
         goals: File below OUT to make, with all it needs. [default: the tables of the experiment]
         jobs: Processors to use. [default: all]
-        at_once: Number of steps at a time, which share the processors. [default: four at most, with a processor
-            and 1.5 GB of free memory each]
+        at_once: Steps at a time. [default: four at most, with a processor and 1.5 GB of free memory each]
         dry_run: Print the steps to do with their times; do and write nothing.
     """
 

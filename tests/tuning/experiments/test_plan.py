@@ -240,6 +240,28 @@ def test_a_reranked_system_takes_the_lists_of_its_runs(tmp_path: Path) -> None:
     assert "--seed 2 --arch rnnsearch" in rules["$(B)/rnnsearch2/trained"].recipe[1]
 
 
+def test_the_full_scale_reranks_lists_of_tuned_runs(tmp_path: Path) -> None:
+    """Networks choose from the lists of runs, and a control without any."""
+    lines = made(tmp_path, ALL["full"], "b/reranking/table.json", "seeds.runs = [1]")
+    reranked = [line for line in lines if line.startswith("step rerank b/runs/cslm-nnjm-1 ")]
+    assert sorted(line.count(" --model ") for line in reranked) == [0, 1, 1, 2]
+    (table,) = (line for line in lines if line.startswith("step compare --out b/reranking "))
+    assert "'RNNsearch+RNN LM=" in table and "--control reranked" in table
+
+
+def test_the_default_table_has_a_network_for_bleu_for_each_tuning() -> None:
+    """Also in the rows with CSLM and NNJM; the table of known-good columns is no part of the page."""
+    experiment = read_experiment([EXPERIMENTS / "small.toml"])
+    rules = {rule.target: rule for rule in plan_rules(experiment)}
+    labels = [experiment.label(row, "main") for row in experiment.rows("main")]
+    assert labels[1:3] == ["+RNN", "+RNN for BLEU"]
+    assert labels[-3:-1] == ["+CSLM+NNJM+RNN", "+CSLM+NNJM+RNN for BLEU"]
+    for row in ("home-rnn", "cslm-nnjm-home-rnn"):
+        needs = [rules[f"$(B)/runs/{row}-{seed}/weights.json"].needs[0] for seed in (1, 2, 3)]
+        assert needs == [f"$(B)/tables/home-rnn-{seed}/moses.ini" for seed in (1, 2, 3)]
+    assert not experiment.tables["controls"].page
+
+
 def test_a_label_reaches_the_command_as_it_is(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     label = 'it\'s $HOME, 5% `x` "quoted" # not'

@@ -1,6 +1,13 @@
 # A little translated text of another domain joins the table and the language model in the ways that practitioners have, and
 # phrase models trained on lists of it join the best of these. A text of your own: BUILD/domain/NAME/{train-SIZE,dev,test}
-# with the suffixes SOURCE, TARGET and groups (the document of each sentence), and ORIGIN=NAME.
+# with the suffixes SOURCE, TARGET and groups (the document of each sentence), and ORIGIN=NAME. `make domain` runs it with the
+# variables of ../rules.mk; BUILD, the folder of B; and RUN, `tuning run` of the default experiment.
+DOMAIN_FILES := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+override PLAN := /dev/null
+PROCESSORS := $(or $(JOBS),$(shell nproc))
+JOBS := $(PROCESSORS)
+domain:
+include $(DOMAIN_FILES)/../rules.mk
 ORIGIN ?= libreoffice
 SIZE ?= 1000
 # Ways to combine what is there with the new text; times-K: all text, the new one K times.
@@ -9,21 +16,23 @@ WAYS ?= times-1 times-5 times-20 mixture fill-up two-models
 WAYS_WITH_COLUMNS := $(filter-out two-models,$(WAYS))
 DOMAINS := $(BUILD)/domain
 D := $(DOMAINS)/$(ORIGIN)-$(SIZE)
-DOMAIN_FILES := $(EXPERIMENTS)/domain
 REORDERING := reordering-table.wbe-msd-bidirectional-fe.gz
 SIDES := $(SOURCE) $(TARGET)
 LANGUAGES := --source-language $(SOURCE) --target-language $(TARGET)
+comma := ,
+space := $() $()
 SEEDS_OF_ROWS := $(or $(SEEDS),1 2 3)
 FIRST_NETWORKS := word_pairs cptm encdec
 DOMAIN_NETWORKS := pairs-bleu cptm-bleu rnn-bleu
 DOMAIN_TEXTS := $(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))
 # $(call domain_model,CORPUS,LINKS,NAME): tables and a language model of a text.
 domain_model = $(BIN)/moses-bridge build $(LANGUAGES) --config $(CONFIG)/build.toml --jobs $(JOBS) --corpus $(1) $(2) --out $(@D) $(call named,$(3))
-# $(call of_domain,BUILD,MODEL,GOALS,VARIABLES): what an experiment of the domain makes of a model.
-of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
-    EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
-# $(call of_table_alone,GOALS,VARIABLES): the same of the table without the text, on its rows for all of the domain's texts.
-of_table_alone = $(call of_domain,$(D)/without,$(MODEL),$(1),INPUTS='$(DOMAIN_TEXTS)' $(2))
+# $(call of_domain,BUILD,MODEL,FILES,OPTIONS): what an experiment of the domain makes of a model.
+of_domain = $(RUN) $(DOMAIN_FILES)/lists.toml --out $(1)/$(notdir $(B)) --model $(2) --corpus $(D)/corpus $(4) $(3:%=--goal %)
+# $(call of_table_alone,FILES,OPTIONS): the same of the table without the text, on its rows for all of the domain's texts.
+of_table_alone = $(call of_domain,$(D)/without,$(MODEL),$(1),$(DOMAIN_TEXTS:%=--input %) $(2))
+# $(call again,VARIABLES): this file, for other goals or texts.
+again = $(MAKE) --no-print-directory -f $(DOMAIN_FILES)/domain.mk $(1)
 # $(call of_seeds,NETWORKS): the files that say that they are trained.
 of_seeds = $(foreach network,$(1),$(SEEDS_OF_ROWS:%=$(network)-%/trained))
 # $(call runs_of,WAY): the tunings of a way, as `tuning compare` takes them.
@@ -31,7 +40,7 @@ runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/r
 
 # --- Texts and their word links
 
-$(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(wildcard $(DOMAIN_FILES)/$(ORIGIN).toml) | $(INSTALL)
+$(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(wildcard $(DOMAIN_FILES)/$(ORIGIN).toml)
 	$(BIN)/moses-bridge corpus $(LANGUAGES) --out $(@D) --config $(DOMAIN_FILES)/$(ORIGIN).toml $(call named,$(ORIGIN))
 $(D)/corpus/train.$(SOURCE): $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE)
 	mkdir -p $(@D)
@@ -100,10 +109,10 @@ $(D)/two-models/model/moses.ini: $(D)/mixed/$(REORDERING)
 # --- Tables of ways
 
 $(D)/without.translated: $(D)/corpus/train.$(SOURCE) $(MODEL)/moses.ini
-	+$(call of_table_alone,runs/baseline.translated $(call of_seeds,$(FIRST_NETWORKS)))
+	$(call of_table_alone,runs/baseline.translated $(call of_seeds,$(FIRST_NETWORKS)))
 	@touch $@
 $(WAYS:%=$(D)/%.translated): $(D)/%.translated: $(D)/%/model/moses.ini
-	+$(call of_domain,$(D)/$*,$(<D),runs/baseline.translated)
+	$(call of_domain,$(D)/$*,$(<D),runs/baseline.translated)
 	@touch $@
 $(D)/ways/table.json: TEST = $(D)/corpus/test
 $(D)/ways/table.json: TRAINED = $(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)
@@ -140,7 +149,7 @@ $(FOLDS)/folds: $(D)/links/dev
 	    ln -sfn ../../dev $$fold/dev; \
 	done
 $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/model/moses.ini): $(FOLDS)/%/$(BEST)/model/moses.ini: $(FOLDS)/folds $(GENERAL)/moses.ini $(D)/dev/model/moses.ini
-	+$(MAKE) D=$(FOLDS)/$* MODEL=$(GENERAL) WHOLE_TABLE=$(GENERAL)/phrase-table.gz BEST= INSTALL= JOBS=$(JOBS) \
+	+$(call again,D=$(FOLDS)/$* MODEL=$(GENERAL) WHOLE_TABLE=$(GENERAL)/phrase-table.gz BEST=) \
 	    --assume-old=$(FOLDS)/$*/links/dev --assume-old=$(FOLDS)/$*/dev/model/moses.ini $@
 $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz): $(FOLDS)/%/$(BEST)/lists.gz: $(FOLDS)/%/$(BEST)/model/moses.ini $(D)/$(BEST).translated
 	$(BIN)/moses-bridge filter --ini $< --source $(FOLDS)/$*/fold.$(SOURCE) --out $(@D)/filtered $(call named,fold-$*)
@@ -148,23 +157,24 @@ $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz): $(FOLDS)/%/$(BEST)/lists.gz: $(FOLDS
 	    --nbest-size 50 --weights $(OF_BEST)/runs/start/weights.json --config $(OF_BEST)/config/lists.toml --jobs $(JOBS) $(call named,fold-$*)
 $(FOLDS)/$(BEST).gz: $(FOLDS)/folds $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz)
 	$(BIN)/moses-bridge join-folds $^ --out $@
-# $(call of_best,GOALS,VARIABLES): what joins the best way; the networks of columns are those of the table alone.
-of_best = $(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,$(1),NETWORKS=$(D)/without/$(notdir $(B)) LISTS=$(FOLDS)/$(BEST).gz \
-    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)' $(2))
+# $(call of_best,FILES,OPTIONS): what joins the best way; the networks of columns are those of the table alone.
+of_best = $(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,$(1),--networks $(D)/without/$(notdir $(B)) --lists $(FOLDS)/$(BEST).gz \
+    --trained $(CORPUS)/train.$(SOURCE) --trained $(D)/corpus/train.$(SOURCE) $(2))
 # $(call copied,TABLE): a table of the best way, beside that of the ways.
 copied = rm -rf $(@D); cp -r $(OF_BEST)/$(1) $(@D)
 $(D)/columns/table.json: $(FOLDS)/$(BEST).gz
-	+$(call of_table_alone,$(call of_seeds,$(DOMAIN_NETWORKS)),LISTS=$<)
-	+$(call of_best,domain/table.json)
+	$(call of_table_alone,$(call of_seeds,$(DOMAIN_NETWORKS)),--lists $<)
+	$(call of_best,domain/table.json)
 	$(call copied,domain)
-# The NNJM of the table's text is there already, and is not made anew from the domain's.
+# The NNJM of the table's text is there already, and is not made anew from the domain's: a copy is newer than the domain's model.
 $(D)/nnjm/table.json: $(D)/columns/table.json $(B)/nnjm/trained
-	ln -sfn $(abspath $(B))/nnjm $(OF_BEST)/nnjm
-	+$(call of_best,domain-nnjm/table.json,LINKS=$(D)/links/own --assume-old=$(OF_BEST)/nnjm/trained)
+	rm -rf $(OF_BEST)/nnjm; cp -r $(B)/nnjm $(OF_BEST)/nnjm
+	$(call of_best,domain-nnjm/table.json,--links $(D)/links/own)
 	$(call copied,domain-nnjm)
 endif
 
-domain: $(D)/best ##* a little text of another domain, combined and in columns [ORIGIN=libreoffice] [SIZE=1000]
-	+$(MAKE) BEST=$$(cat $<) INSTALL= $(D)/columns/table.json $(D)/nnjm/table.json
+.PHONY: domain
+domain: $(D)/best
+	+$(call again,BEST=$$(cat $<)) $(D)/columns/table.json $(D)/nnjm/table.json
 	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt; \
 	    echo; echo 'NNJM:'; cat $(D)/nnjm/table.txt
