@@ -94,7 +94,9 @@ def interrupted(folder: Path, out: str, n_steps: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_one_command_makes_a_better_system_that_translates(system: Path) -> None:
+def test_one_command_makes_a_better_system_that_translates(
+    system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert interrupted(system, "better", n_steps=2) == 130
     better = system / "better"
     assert not (better / "README.txt").exists()
@@ -125,14 +127,15 @@ def test_one_command_makes_a_better_system_that_translates(system: Path) -> None
     assert steps_of(better) == steps
     # Whatever dev chose from so little text, the system with both networks is put in its place.
     experiment = read_experiment([EXPERIMENT, EXPERIMENTS / "tiny.toml"])
-    prefixes = (system / "model/moses.ini", system / "train", system / "dev", system / "test")
-    ini, train, dev, test = prefixes
+    monkeypatch.chdir(system)
+    ini, train, dev, test, out = map(Path, ("model/moses.ini", "train", "dev", "test", "better"))
     settings = ImproveSettings(
-        ini=ini, train=train, dev=dev, test=test, languages=("en", "fr"), out=better
+        ini=ini, train=train, dev=dev, test=test, languages=("en", "fr"), out=out
     )
     install(settings, experiment, Choice("cslm-nnjm", {}, better / "work/runs/cslm-nnjm-2"))
     # What was tried is not needed any more; the command is that of README.txt.
     shutil.rmtree(better / "work")
+    (system / "new.fr").unlink()
     (line,) = (line for line in readme.splitlines() if line.startswith("    tuning translate "))
     translated = command(system, *line.split())
     assert translated.returncode == 0, translated.stderr
@@ -161,6 +164,8 @@ def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Pat
 
 def test_a_faulty_text_is_told_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "fewer.toml").write_text(FEWER)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "moses.ini").touch()
     told = command(tmp_path, *IMPROVE, "better")
     assert told.returncode == 1
     assert "train.en: found no such file, expected a side of the train text" in told.stderr

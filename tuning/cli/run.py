@@ -11,6 +11,7 @@ from moses_bridge.base.options import (
     Directory,
     InputFile,
     OutputDirectory,
+    Prefix,
     option,
 )
 from tuning.experiments.improve_settings import ImproveSettings
@@ -60,6 +61,12 @@ def run(options: RunOptions) -> None:
 class ImproveOptions(ImproveSettings):
     """Options of `tuning run improve`."""
 
+    ini: InputFile
+    train: Prefix | None = None
+    links: InputFile | None = None
+    dev: Prefix
+    test: Prefix
+    out: OutputDirectory
     experiments: Annotated[tuple[InputFile, ...], option("--config")] = ()
 
 

@@ -90,9 +90,9 @@ def make_plan(experiment: Experiment, settings: ImproveSettings, facts: Facts) -
 
 
 def bytes_needed(experiment: Experiment, plan: Plan, facts: Facts) -> int:
-    """Disk for filtered and scored tables, networks, and systems of folds as large as the model."""
+    """Disk for filtered tables, networks, and as large as the model: systems of folds, two scored tables."""
     has_folds = any(uses_lists(experiment, name) for name in plan.systems)
-    n_models = 1 + experiment.folds.n_folds * has_folds
+    n_models = 1 + (experiment.folds.n_folds + 2) * has_folds
     return facts.n_bytes * n_models + NETWORK_BYTES * len(plan.systems)
 
 
