@@ -88,7 +88,7 @@ def test_an_experiment_runs_from_a_wheel(distribution: Path, tmp_path: Path) -> 
 
 def test_its_metadata(distribution: Path) -> None:
     metadata = HeaderParser().parsestr((distribution / "PKG-INFO").read_text())
-    assert (metadata["Name"], metadata["Version"]) == ("rescorer", "1.0.0")
+    assert (metadata["Name"], metadata["Version"]) == ("rescorer", "1.1.0")
     assert (metadata["License-Expression"], metadata["Author"]) == (
         "MIT",
         "the rescorer developers",
