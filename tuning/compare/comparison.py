@@ -103,6 +103,7 @@ class RunSummary:
         test_bleu: 0 to 100.
         constant: columns with a single value in all its n-best lists.
         same_output_as: directories of other runs with the same test output, line for line.
+        caution: why its weights may be no good; "" if nothing speaks against them.
     """
 
     directory: str
@@ -114,6 +115,7 @@ class RunSummary:
     test_bleu: float
     constant: list[str]
     same_output_as: list[str]
+    caution: str = ""
 
 
 @dataclass(frozen=True)

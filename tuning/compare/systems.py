@@ -404,6 +404,7 @@ def _run_summary(
         test_bleu=test_bleu,
         constant=run.constant,
         same_output_as=same,
+        caution=run.caution,
     )
 
 

@@ -212,6 +212,8 @@ def _row_notes(row: ResultRow) -> list[str]:
         if run.same_output_as:
             others = ", ".join(Path(other).name for other in run.same_output_as)
             notes.append(f"{row.system}: the test output of {_name(run)} is also that of {others}.")
+        if run.caution:
+            notes.append(f"{row.system}: warning about the tuning of {_name(run)}: {run.caution}.")
     return notes
 
 

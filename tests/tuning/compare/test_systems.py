@@ -453,11 +453,15 @@ def test_the_table_warns_of_what_moved_nothing(texts: tuple[Path, Path], tmp_pat
     start = make_run(tmp_path / "start", 1.0)
     constant = make_run(tmp_path / "wp", 60, constant=["T0_4"])
     limited = make_run(tmp_path / "limited", 70, end=LIMIT)
+    worse = load_run(limited)
+    worse.caution = "iteration 1 had 20.00, 9.00 better"
+    save_run(worse, limited)
     systems = {"Baseline": [start], "+WP": [constant], "+X": [limited]}
     table = compare(systems, texts[0], [texts[1]], CompareConfig(n_samples=9))
     text = write_comparison(table, tmp_path / "table")
     assert "Baseline: nothing moved; the row is that of the weights it started from." in text
     assert "+WP: T0_4 without effect, since all n-best lists have one value." in text
+    assert f"+X: warning about the tuning of limited: {worse.caution}." in text
     assert " 2+ " in text
     assert "over texts alone, one run each" in text
 
