@@ -196,9 +196,14 @@ def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     """Hold the directory of a training; an earlier one there is continued or, with `overwrite`, removed.
 
     Raises:
-        ConfigError: there is a training not to be continued or replaced, or no state to continue from.
+        ConfigError: there is a training not to be continued or replaced, or no state to continue from; or both
+            are asked for.
         UserError: another command writes into the directory.
     """
+    if resume and overwrite:
+        raise ConfigError(
+            "--resume continues a training, --overwrite replaces it: give one of them"
+        )
     with held_directory(out):
         has_state, has_model = ((out / name).exists() for name in (TRAINING_STATE, DESCRIPTION))
         fault = "there is a training already. Continue it with --resume" if has_state else ""

@@ -206,6 +206,8 @@ def claim(
         ConfigError: the directory belongs to another run, or to this one and `resume` is false.
         InputError: its run.json is damaged.
     """
+    if resume and overwrite:
+        raise ConfigError("--resume continues a run, --overwrite replaces it: give one of them")
     path = directory / RUN_NAME
     for name in (RUN_NAME, WEIGHTS_NAME, INI_NAME, SPARSE_NAME, "iter[0-9]*") if overwrite else ():
         for old in directory.glob(name):

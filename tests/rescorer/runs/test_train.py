@@ -281,6 +281,10 @@ def test_a_training_is_not_replaced_unless_asked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="with --resume, or replace it with --overwrite"):
         train_encdec(table, out, SMALL)
     (out / "config.json").write_bytes(before["config.json"])
+    with pytest.raises(
+        ConfigError, match=r"--resume continues .* --overwrite replaces it: give one"
+    ):
+        train("encdec", Data(table), out, SMALL, resume=True, overwrite=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     other = dataclasses.replace(SMALL, model=EncDecConfig(8, 5, 3))
     train("encdec", Data(table), out, other, overwrite=True)

@@ -146,6 +146,10 @@ def test_a_directory_belongs_to_one_run(tmp_path: Path) -> None:
     claim(tmp_path, {"seed": 1, "texts": ("a", "b")}, resume=True)
     with pytest.raises(ConfigError, match="there is a run already; continue it with --resume"):
         claim(tmp_path, {"seed": 1, "texts": ("a", "b")}, resume=False)
+    with pytest.raises(
+        ConfigError, match=r"--resume continues .* --overwrite replaces it: give one"
+    ):
+        claim(tmp_path, {"seed": 1, "texts": ("a", "b")}, resume=True, overwrite=True)
     with pytest.raises(ConfigError, match="a run with other more, seed; remove it"):
         claim(tmp_path, {"seed": 2, "texts": ("a", "b"), "more": 1}, resume=True)
     with pytest.raises(ConfigError, match="a run with other texts; remove it"):
