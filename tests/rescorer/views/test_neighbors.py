@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -71,7 +73,12 @@ def test_what_is_kept_is_not_encoded_again(
     encdec: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned, keep = Learned.load(encdec), tmp_path / "kept"
+    with monkeypatch.context() as full:  # no room for the vectors
+        error = OSError(errno.ENOSPC, "No space left on device")
+        full.setattr(phrase_vectors, "write_json", Mock(side_effect=error))
+        without = phrase_neighbors(learned, [b"a car"], table, "source", 2, keep)
     first = phrase_neighbors(learned, [b"a car"], table, "source", 2, keep)
+    assert without == first
     made = []
     monkeypatch.setattr(
         neighbors_module,

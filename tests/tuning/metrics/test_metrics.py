@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import resource
+import signal
 import sys
 from itertools import islice
 from pathlib import Path
@@ -196,6 +198,24 @@ def test_a_column_is_asked_for_once_and_kept(command: str) -> None:
     assert again.statistics([*asked, (1, b"")]).tolist() == [*expected, [30200, 1]]
     assert Path("asked").read_text().split() == ["3", "1"]
     assert float(COLUMN.value(np.array(expected).sum(axis=0))) == np.mean([r[0] for r in expected])
+
+
+def test_without_room_for_the_file_the_numbers_are_kept_in_memory(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handled = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    references = ColumnReferences([[b"xx"]], [b"s"], command, tmp_path / "cache")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60, before[1]))
+    try:
+        for _ in range(2):
+            assert references.statistics([(0, b"a")]).tolist() == [[20101, 1]]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handled)
+    assert Path("asked").read_text().split() == ["1"]
+    assert "cache'; the numbers are not kept\n" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
 
 
 def test_numbers_that_do_not_fit_are_refused_and_nothing_is_kept(command: str) -> None:
