@@ -14,10 +14,12 @@ from pathlib import Path
 from moses_bridge.base.errors import InputError, UserError, shown
 from moses_bridge.base.near_copies import FAR, nearest_similarities
 from moses_bridge.base.progress import estimated_lines
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import count_lines, read_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_ini
 from moses_bridge.formats.moses_ini_edits import new_ini
 from moses_bridge.formats.phrase_table import parse_row, source_column
+from moses_bridge.formats.text_notes import text_notes
 from tuning.experiments.improve_settings import ImproveSettings
 
 ROWS_CHECKED = 1000  # of each phrase table; the steps read all of them
@@ -136,27 +138,19 @@ def _read_text(part: str, settings: ImproveSettings, text: _Text) -> None:
         if not path.is_file():
             hint = f"--{part} is the common beginning of its names, --languages are their ends"
             raise InputError(path, None, "no such file", f"a side of the {part} text", hint)
-    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), start=1):
+    for number, lines in enumerate(zip_longest(*map(read_text_lines, paths)), start=1):
         for path, line in zip(paths, lines, strict=True):
             if line is None:
                 raise InputError(path, number, "the end", "a line, as the other side has one")
-            _check_line(path, number, line)
+            if b"|||" in line:
+                hint = "escape-special-chars.perl of Moses replaces them"
+                raise InputError(path, number, "'|||', which separates columns", "&#124;", hint)
         text.escaped = text.escaped or (number if any(map(ESCAPED.search, lines)) else None)
         text.plain = text.plain or (number if any(map(PLAIN.search, lines)) else None)
         text.n_target_words += len(lines[1].split())
         text.sources.append(lines[0])
     if len(text.sources) < 2:
         raise InputError(text.path, None, f"{len(text.sources)} sentences", "two or more")
-
-
-def _check_line(path: Path, number: int, line: bytes) -> None:
-    """Refuse what would be read as a part of a word, or as the bars between columns."""
-    if line.endswith(b"\r"):
-        hint = f"Remove them: sed -i 's/\\r$//' {path}"
-        raise InputError(path, number, "a carriage return at the end", "a line feed alone", hint)
-    if b"|||" in line:
-        hint = "escape-special-chars.perl of Moses replaces them"
-        raise InputError(path, number, "'|||', which separates columns", "&#124;", hint)
 
 
 def _check_links(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
@@ -228,7 +222,7 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
 def _text_lines(
     settings: ImproveSettings, tables: Sequence[Path], texts: Mapping[str, _Text]
 ) -> Iterator[str]:
-    """Notes on the texts; further ones belong here."""
+    """Notes on the texts."""
     known = _known_words(tables, texts.get("train"))
     for part, text in texts.items():
         words = [word for line in text.sources for word in line.split()]
@@ -237,6 +231,9 @@ def _text_lines(
         share = 100 * unknown.total() / max(1, len(words))
         note = f"; {share:.1f}% of the source words are unknown: {most}" if unknown else ""
         yield f"{settings.texts[part]}: {len(text.sources):,} sentence pairs{note}"
+    for part in ("dev", "test"):
+        source, target = (Path(f"{settings.texts[part]}.{each}") for each in settings.languages)
+        yield from text_notes(source, [target])
     if "train" in texts:
         share = 100 * _near_share(settings, texts, "test", FAR)
         yield f"{share:.1f}% of the test sentences are similar to a training sentence; see the rows (far)"

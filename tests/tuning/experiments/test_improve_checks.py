@@ -82,6 +82,16 @@ def test_a_good_system_is_counted_and_described(settings: ImproveSettings) -> No
     assert any(line.startswith("50.0% of the test sentences are similar") for line in facts.lines)
 
 
+def test_faults_that_stop_nothing_are_noted(settings: ImproveSettings) -> None:
+    path = settings.dev.with_name("dev.en")
+    path.write_bytes(path.read_bytes().replace(b"\n", "\N{NO-BREAK SPACE}\r\n".encode(), 1))
+    lines = check_inputs(settings).lines
+    assert (
+        sum("a blank that separates no words; in the text U+00A0 1 times" in line for line in lines)
+        == 1
+    )
+
+
 def test_without_a_training_text_words_are_known_to_the_table(settings: ImproveSettings) -> None:
     facts = check_inputs(dataclasses.replace(settings, train=None))
     assert facts.n_words == 0
@@ -98,10 +108,6 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "one sentence": (
         lambda folder: [(folder / f"test.{side}").write_text("a\n") for side in ("en", "fr")],
         "test.en: found 1 sentences, expected two or more",
-    ),
-    "carriage return": (
-        replaced("dev.en", "e f\n", "e f\r\n"),
-        "dev.en:2: found a carriage return",
     ),
     "bars": (replaced("train.fr", "z z", "z ||| z"), "train.fr:3: found '|||'"),
     "plain quotes": (
