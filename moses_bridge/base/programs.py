@@ -241,7 +241,7 @@ def worker_pool(
         try:
             yield pool
         except BrokenProcessPool as error:
-            reason = "a worker process was killed, perhaps for want of memory; use fewer --jobs"
+            reason = "a worker process was killed, perhaps for want of memory; use fewer jobs"
             raise UserError(reason) from error
         except BaseException:
             end_workers(set(multiprocessing.active_children()) - others)

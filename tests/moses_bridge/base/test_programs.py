@@ -118,6 +118,14 @@ def is_running(process: int) -> bool:
     return state != "Z"
 
 
+def wait_for_end(*processes: int) -> None:
+    """Signals have been sent, whose effect takes a moment."""
+    end = time.monotonic() + 5
+    while any(map(is_running, processes)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not any(map(is_running, processes))
+
+
 def test_an_error_ends_a_program_and_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "GRACE_SECONDS", 0.2)
     with (
@@ -128,7 +136,7 @@ def test_an_error_ends_a_program_and_its_children(monkeypatch: pytest.MonkeyPatc
         processes = [int(each.stdout.readline()) for _ in range(2)]
         assert all(map(is_running, processes))
         raise ValueError("mine")
-    assert not any(map(is_running, processes))
+    wait_for_end(*processes)
 
 
 def test_what_a_failed_program_leaves_running_is_ended() -> None:
@@ -136,7 +144,7 @@ def test_what_a_failed_program_leaves_running_is_ended() -> None:
         assert each.stdout is not None
         child = int(each.stdout.read())
     assert each.returncode == 3
-    assert not is_running(child)
+    wait_for_end(child)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -214,4 +222,4 @@ def test_an_error_ends_workers_at_once() -> None:
         worker = pool.submit(os.getpid).result()
         pool.submit(time.sleep, 60)
         raise KeyboardInterrupt
-    assert not is_running(worker)
+    wait_for_end(worker)
