@@ -204,7 +204,7 @@ def worth(
     form: Annotated[OutputFormat, option("--format"), "Output format."] = "text",
     seed: Annotated[int, "Seed of the random numbers."] = 1,
 ) -> None:
-    """Print what each score of an n-best list is worth, before any tuning.
+    """Print what each score of an n-best list is worth.
 
     By least squares within lists: what a score adds beside all others, how much of it they explain, and what
     choosing by it gains in cross-fitting. Scores to judge are added by --feature, which reads a number for each
