@@ -189,21 +189,35 @@ def pool(
     click.echo(write_pooled(pool_gains(tables, system), out), nl=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorthOptions:
+    """Options of `tuning worth`.
+
+    Attributes:
+        nbest: N-best list of the text.
+        columns: NAME=FILE, a number a hypothesis.
+        models: NAME=DIRECTORY, a model to judge.
+        groups: Names of the documents, one per sentence.
+        list_format: Format of the list.
+        metric: Metric whose gain is asked for.
+        metric_command: Command of --metric column; see `tuning rerank --help`.
+        form: Output format.
+        seed: Seed of the random numbers.
+    """
+
+    nbest: Annotated[InputFile, option("--list")]
+    columns: Annotated[tuple[str, ...], option("--feature")] = ()
+    models: Annotated[tuple[str, ...], option("--model")] = ()
+    groups: InputFile | None = None
+    list_format: ListFormat = "moses"
+    metric: MetricName = "bleu"
+    metric_command: str = ""
+    form: Annotated[OutputFormat, option("--format")] = "text"
+    seed: int = 1
+
+
 @command
-def worth(
-    text: TextOptions,
-    nbest: Annotated[InputFile, option("--list"), "N-best list of the text."],
-    columns: Annotated[
-        tuple[str, ...], option("--feature"), "NAME=FILE, a number a hypothesis."
-    ] = (),
-    models: Annotated[tuple[str, ...], option("--model"), "NAME=DIRECTORY, a model to judge."] = (),
-    groups: Annotated[InputFile | None, "Names of the documents, one per sentence."] = None,
-    list_format: Annotated[ListFormat, "Format of the list."] = "moses",
-    metric: Annotated[MetricName, "Metric whose gain is asked for."] = "bleu",
-    metric_command: Annotated[str, "Command of --metric column; see `tuning rerank --help`."] = "",
-    form: Annotated[OutputFormat, option("--format"), "Output format."] = "text",
-    seed: Annotated[int, "Seed of the random numbers."] = 1,
-) -> None:
+def worth(text: TextOptions, options: WorthOptions) -> None:
     """Print what each score of an n-best list is worth.
 
     By least squares within lists: what a score adds beside all others, how much of it they explain, and what
@@ -216,13 +230,20 @@ def worth(
     from tuning.report.write import format_worth
 
     files, directories = (
-        _named(each, "NAME=PATH", "the score {} is given twice") for each in (columns, models)
+        _named(each, "NAME=PATH", "the score {} is given twice")
+        for each in (options.columns, options.models)
     )
     found = worth_of_scores(
-        *(nbest, text.source, text.references, files, directories),
-        *(groups, list_format, metric, metric_command, seed),
+        *(options.nbest, text.source, text.references, files, directories),
+        *(
+            options.groups,
+            options.list_format,
+            options.metric,
+            options.metric_command,
+            options.seed,
+        ),
     )
-    click.echo(format_worth(found, form), nl=False)
+    click.echo(format_worth(found, options.form), nl=False)
 
 
 @dataclass(frozen=True, kw_only=True)
