@@ -26,7 +26,7 @@ def load_iterated_run(directory: Path) -> TuningRun:
 
 
 def short_names(directories: Sequence[Path]) -> list[str]:
-    """The paths relative to the folder they share.
+    """The paths relative to the folder they share; bytes that are no UTF-8 are shown as escapes.
 
     Raises:
         ConfigError: a directory is given twice.
@@ -37,7 +37,8 @@ def short_names(directories: Sequence[Path]) -> list[str]:
     if not paths:
         return []
     shared = os.path.commonpath([os.path.dirname(path) for path in paths])
-    return [os.path.relpath(path, shared) for path in paths]
+    names = [os.fsencode(os.path.relpath(path, shared)) for path in paths]
+    return [name.decode("utf-8", "backslashreplace") for name in names]
 
 
 def weights_by_iteration(run: TuningRun) -> dict[str, NDArray[np.float64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -56,6 +57,12 @@ def test_svg_shows_all_runs_and_weights_and_is_the_same_each_time(
     for shown in ("baseline-1", "rnn/1", "T0_1", "RNN0", "dev BLEU"):
         assert f"<!-- {shown}" in text
     assert text == (tmp_path / "two.svg").read_text()
+
+
+def test_a_name_that_is_no_utf_8_is_shown_with_escapes(runs: list[Path], tmp_path: Path) -> None:
+    other = runs[0].rename(runs[0].with_name(os.fsdecode(b"a\xff")))
+    plot_runs([other], tmp_path / "a.svg")
+    assert r"<!-- weights of a\xff" in (tmp_path / "a.svg").read_text()
 
 
 def test_png_by_the_command(runs: list[Path], tmp_path: Path) -> None:
