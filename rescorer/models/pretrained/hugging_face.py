@@ -268,7 +268,7 @@ def _load_model(directory: Path, compute: Compute, has_source: bool) -> Any:
             dtype=compute.dtype,
             output_loading_info=True,
         )
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # each class of models has its own errors
         raise load_refusal(directory, error, "model", expected) from error

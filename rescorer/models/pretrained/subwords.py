@@ -169,6 +169,8 @@ def _load(directory: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(
             str(directory), local_files_only=True, trust_remote_code=False
         )
+    except MemoryError:
+        raise
     except Exception as error:  # each class of tokenizers has its own errors
         raise load_refusal(directory, error, "tokenizer", expected, hint) from error
     if "AutoTokenizer" in tokenizer.init_kwargs.get("auto_map", ()):
