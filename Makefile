@@ -114,7 +114,6 @@ made = $(if $(strip $(1)),$(RUN) --out $(B) $(1:%=--goal %))
 FIRST := $(if $(CORPUS),,corpus/train.$(SOURCE)) $(if $(MODEL),,model/moses.ini)
 override CORPUS := $(or $(CORPUS),$(B)/corpus)
 override MODEL := $(or $(MODEL),$(B)/model)
-export B BIN BUILD CORPUS MODEL RUN SOURCE TARGET
 
 table1: $(INSTALLED) ## corpus to BLEU table [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]
 	$(RUN) --out $(B)
@@ -125,6 +124,7 @@ networks best: $(INSTALLED) ## rows with a network for each tuning; the best sys
 	$(RUN) $(EXPERIMENTS)/$@.toml --out $(BUILD)/$@/$(notdir $(B)) --corpus $(CORPUS) --model $(MODEL) --goal $@/table.json
 domain: $(INSTALLED) ## a little text of another domain, combined and in columns [ORIGIN=libreoffice] [SIZE=1000]
 	$(call made,$(FIRST) nnjm/trained)
-	+$(MAKE) --no-print-directory -f $(EXPERIMENTS)/domain/domain.mk CORPUS=$(CORPUS) MODEL=$(MODEL)
+	+$(MAKE) --no-print-directory -f $(EXPERIMENTS)/domain/domain.mk B=$(B) BIN=$(BIN) BUILD=$(BUILD) CORPUS=$(CORPUS) MODEL=$(MODEL) SOURCE=$(SOURCE) TARGET=$(TARGET)
+domain: export RUN := $(RUN)
 bench bench-build bench-false-positives bench-long-tables bench-nbest-lists bench-optimizers bench-paper-model bench-pretrained bench-significance: $(INSTALL) ## speed beside peers, and other benchmarks (docs/benchmarks.md)
 	$(BIN)/python tests/bench/benches.py $@
