@@ -32,6 +32,7 @@ from rescorer.contract.choices import (
     MapKind,
     Mean,
     OutputFormat,
+    PairReading,
     Precision,
     Reading,
     Side,
@@ -89,8 +90,10 @@ def test_an_option_can_be_what_its_type_names(
     program: str, command: str, name: str, choice: click.Choice[str]
 ) -> None:
     literal = LITERALS[name]
-    if (program, command, name) == ("tuning", "evaluate", "form"):
+    if (command, name) in (("evaluate", "form"), ("worth", "form")):
         literal = ReportFormat
+    if name == "reading" and command != "train":
+        literal = PairReading
     assert tuple(choice.choices) == get_args(literal)
 
 

@@ -205,7 +205,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "README.md": ("model", *LISTED),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr", "dom.links"),
-        "index.md": LISTED,
+        "index.md": ("model", *LISTED),
         "from_moses.md": ("model",),
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),

@@ -140,7 +140,8 @@ def test_lists_of_any_decoder_are_reranked(tmp_path: Path) -> None:
     found = tuning.rerank(*given, settings=settings)
     assert repr(found) == "<tuning.rerank bleu of dev: {'first': 0.0, 'reranked': 100.0}>"
     outputs = found.outputs(tmp_path / "out")
-    compared = tuning.compare_systems(outputs, files[1], files[2], {"n_samples": 20})
+    french = {"n_samples": 20, "target_language": "fr"}
+    compared = tuning.compare_systems(outputs, files[1], files[2], french)
     assert [*compared.frame()["test_bleu"]] == pytest.approx([0, 100], abs=1e-6)
     with pytest.raises(tuning.UserError, match="out: there is a run already; replace it with ov"):
         tuning.rerank(*given, settings=settings)

@@ -14,6 +14,7 @@ import numpy as np
 
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.lock import held_directory
 from moses_bridge.base.steps import LOG_NAME, run_step
 from moses_bridge.base.textio import open_write, read_lines, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
@@ -75,6 +76,13 @@ def improve(settings: ImproveSettings) -> None:
     print("\n".join([*facts.lines, *plan_lines(settings, plan)]), flush=True)
     if settings.dry_run:
         return
+    with held_directory(settings.out):
+        text = _improved(settings, experiment, plan)
+    print(f"\n{text}", end="")
+
+
+def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> str:
+    """Make the better system; return README.txt."""
     work = settings.out.absolute() / WORK
     _prepare(settings, work, plan)
     tried, seeds = (BASELINE, *plan.systems), experiment.seeds.runs
@@ -90,7 +98,7 @@ def improve(settings: ImproveSettings) -> None:
     comparison = read_comparison(settings.out / "table.json")
     text = readme(settings, experiment, choice, comparison)
     _write(settings.out / "README.txt", text.encode())
-    print(f"\n{text}", end="")
+    return text
 
 
 def choose(runs: Path, systems: Sequence[str], seeds: Sequence[int]) -> Choice:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
@@ -18,7 +19,7 @@ from typing import IO, NamedTuple
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.experiment import split_experiment
-from moses_bridge.base.lock import held_file
+from moses_bridge.base.lock import held_directory
 from moses_bridge.base.programs import error_tail, find_program
 from moses_bridge.base.progress import Progress, duration, estimated_lines, print_note
 from moses_bridge.base.steps import (
@@ -98,10 +99,9 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
     described, goals = _chosen(experiment, settings)
     out = settings.out
     command = _command(goals, settings, out)
-    out.mkdir(parents=True, exist_ok=True)
-    with held_file(out / PLAN):
+    with held_directory(out):
         _write(described, settings.changes, out)
-        _follow(command, _to_do(command, settings), out)
+        _follow(command, _to_do(command, settings), out, steps_at_once(settings))
     for text in _results(described, goals, out):
         print(text)
 
@@ -239,11 +239,11 @@ def _logged(out: Path) -> list[Step]:
     return read_steps(out / LOG_NAME) if (out / LOG_NAME).exists() else []
 
 
-def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path) -> None:
+def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path, at_once: int) -> None:
     """Run make; print a line for each finished step, and how far the others are."""
     messages, n_seen, is_running = out / MESSAGES, len(_logged(out)), True
     left = {step.name: step.seconds for step in steps}
-    total = sum(left.values()) or 1.0
+    total, share, last = sum(left.values()) or 1.0, 0.0, time.monotonic()
     with (
         messages.open("wb") as stream,
         messages.open("rb") as told,
@@ -262,8 +262,12 @@ def _follow(command: Sequence[str], steps: Sequence[PlannedStep], out: Path) -> 
                 if not step.status and left.pop(step.name, None) is not None:
                     at = f"[{len(steps) - len(left):>3}/{len(steps)}]"
                     print_note(f"{at} {step.name}  {duration(step.seconds)}")
-                    progress.update(1, share=1 - sum(left.values()) / total)
-            progress.update(0, note=(error_tail(told).splitlines() or [""])[-1][:LONGEST_NOTE])
+                    progress.update(1)
+                    last = time.monotonic()
+            at_work = min(at_once * (time.monotonic() - last), max(left.values(), default=0.0))
+            share = max(share, 1 - (sum(left.values()) - at_work) / total)
+            note = (error_tail(told).splitlines() or [""])[-1][:LONGEST_NOTE]
+            progress.update(0, note=note, share=share)
     if make.returncode:
         lines = messages.read_text(errors="replace").splitlines()
         errors = [line for line in lines if ": error: " in line] or lines[-5:]

@@ -44,7 +44,9 @@ def optimize_kbmira(
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(starts[0])
-    lists = _arrange(pool)
+    gains = pool.metric.gains(pool.statistics)
+    counts = pool.statistics if gains is None else gains[:, None]
+    lists = _arrange(pool.features, np.asarray(counts, np.float64), pool.offsets)
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
@@ -91,21 +93,21 @@ class _Lists(NamedTuple):
     kind_columns: Any
 
 
-def _arrange(pool: NBestPool) -> _Lists:
-    gains = pool.metric.gains(pool.statistics)
-    counts = (pool.statistics if gains is None else gains[:, None]).astype(np.float64)
-    sentences = np.repeat(np.arange(len(pool.sentence_ids)), np.diff(pool.offsets))
-    hashes = row_hashes(np.column_stack([sentences, counts]))
+def _arrange(
+    features: NDArray[np.float64], counts: NDArray[np.float64], offsets: NDArray[np.int64]
+) -> _Lists:
+    sizes = np.diff(offsets)
+    hashes = row_hashes(np.column_stack([np.repeat(np.arange(len(sizes)), sizes), counts]))
     _, firsts, kinds = np.unique(hashes, return_index=True, return_inverse=True)
     order = np.argsort(firsts)
     kinds, firsts = np.argsort(order)[kinds], firsts[order]
-    kind_offsets = np.searchsorted(firsts, pool.offsets)
+    kind_offsets = np.searchsorted(firsts, offsets)
     return _Lists(
-        pool.offsets,
-        pool.features,
-        _columns(pool.features, pool.offsets),
+        offsets,
+        features,
+        _columns(features, offsets),
         counts,
-        kinds - np.repeat(kind_offsets[:-1], np.diff(pool.offsets)),
+        kinds - np.repeat(kind_offsets[:-1], sizes),
         kind_offsets,
         _columns(counts[firsts], kind_offsets),
     )

@@ -55,8 +55,9 @@ def test_experiments_of_the_project_keep_their_values(scale: str, tmp_path: Path
     bases = ["systems.toml", "optimizers.toml", "home.toml"]
     assert own.pop("base") == ([*bases, "rnnsearch.toml"] if scale == "full" else bases)
     kinds = {"networks", "columns", "features", "systems", "tables"}
+    home = tomllib.loads((folder / "home.toml").read_text())
     assert {name: parts[name] for name in own.keys() - kinds} == {
-        name: table for name, table in own.items() if name not in kinds
+        name: home.get(name, {}) | table for name, table in own.items() if name not in kinds
     }
     systems = tomllib.loads((folder / "systems.toml").read_text())["systems"]
     assert {name: parts["systems"][name] for name in systems} == systems

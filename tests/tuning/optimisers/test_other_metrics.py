@@ -17,7 +17,7 @@ from tuning.metrics.metric import Metric, MetricReferences
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.optimisers.kbmira import LARGEST_STEP, _averages
+from tuning.optimisers.kbmira import LARGEST_STEP, _arrange, _averages
 from tuning.optimisers.nbest_pool import NBestPool, make_pool, spread_within, weighted_scores
 from tuning.optimisers.xbleu import expected_gain
 
@@ -147,8 +147,8 @@ def test_batch_mira_follows_the_gains() -> None:
             weights = weights + min(LARGEST_STEP, loss / (difference @ difference)) * difference
         visited.append(weights)
     unbounded = np.full(3, np.inf)
-    lists = pool.features, gains[:, None], pool.offsets
-    found = _averages(*lists, orders, start, -unbounded, unbounded)
+    lists = _arrange(pool.features, gains[:, None], pool.offsets)
+    found = _averages(lists, orders, start, -unbounded, unbounded)
     assert found[-1].tolist() == pytest.approx(np.mean(visited, axis=0).tolist())
 
 

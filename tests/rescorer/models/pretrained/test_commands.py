@@ -186,7 +186,7 @@ def test_what_a_loaded_pretrained_model_does_not_give_is_refused(
             call()
     with pytest.raises(rescorer.UserError, match="no directory, expected that of a model"):
         rescorer.load("hf:nowhere")
-    with pytest.raises(rescorer.UserError, match="--case is for pretrained models"):
+    with pytest.raises(rescorer.UserError, match="case is for pretrained models"):
         (tmp_path / "config.json").write_text("{}")
         rescorer.load(tmp_path, settings={"case": "lower"})
     with pytest.raises(rescorer.UserError, match="settings: unknown key"):
