@@ -19,7 +19,7 @@ from tests.tuning.optimisers.pools import RIGHT, WRONG, pool_of_choices
 from tuning.metrics.bleu import bleu
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import Optimizer, OptimizerConfig
-from tuning.optimisers.kbmira import _averages, _background_bleu, optimize_kbmira
+from tuning.optimisers.kbmira import _arrange, _averages, _gain, optimize_kbmira
 from tuning.optimisers.nbest_pool import make_pool
 from tuning.optimisers.pro import optimize_pro
 
@@ -34,9 +34,9 @@ BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
 
 
 @njit
-def compiled_bleu(statistics, background):  # type: ignore[no-untyped-def]
+def compiled_gains(lists, background, gains):  # type: ignore[no-untyped-def]
     """Compiled code alone can call the function."""
-    return _background_bleu(statistics, background)
+    _gain(lists, 0, background, gains)
 
 
 def background_bleu(statistics: list[int], background: Numbers) -> float:
@@ -48,7 +48,10 @@ def background_bleu(statistics: list[int], background: Numbers) -> float:
 
 def averages(features: Numbers, statistics: Any, offsets: Any, *further: Any) -> Numbers:
     """The weights after each epoch."""
-    return np.asarray(_averages(features, np.asarray(statistics, float), offsets, *further))
+    names = tuple(f"F{n}_0" for n in range(features.shape[1]))
+    ids = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    pool = make_pool(names, ids, features, np.asarray(statistics))
+    return np.asarray(_averages(_arrange(pool), *further))
 
 
 def test_background_bleu_is_the_formula() -> None:
@@ -57,9 +60,11 @@ def test_background_bleu_is_the_formula() -> None:
     precision = np.prod([5 / 10, 2 / 8, 2 / 6, 2 / 4]) ** 0.25
     expected = precision * np.exp(1 - 11 / 10) * 11
     assert background_bleu(WRONG, background) == pytest.approx(expected)
-    for row in (RIGHT, LONGER, WRONG, SHORTER):
-        found = compiled_bleu(np.array(row, float), background)
-        assert found == pytest.approx(background_bleu(row, background))
+    rows, gains = [RIGHT, LONGER, WRONG, SHORTER, LONGER], np.empty(4)
+    features = np.arange(5.0)[:, None]
+    lists = _arrange(make_pool(("F0_0",), np.zeros(5, np.int64), features, np.array(rows)))
+    compiled_gains(lists, background, gains)  # equal counts have one gain
+    assert gains[lists.kinds] == pytest.approx([background_bleu(row, background) for row in rows])
 
 
 def test_one_step_of_mira_by_hand() -> None:
@@ -302,7 +307,7 @@ def test_our_averages_are_those_of_the_algorithm(lists: Lists) -> None:
     sizes = [len(features) for features in lists.features]
     n_sentences, no_bound = len(sizes), np.full(len(lists.start), np.inf)
     features, statistics = np.concatenate(lists.features), np.concatenate(lists.statistics)
-    found = _averages(
+    found = averages(
         features,
         statistics,
         np.cumsum([0, *sizes]),
