@@ -32,7 +32,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the backg
 with {0}(Path(sys.argv[1])):
     {1}
     print("held", pid, sep="\\n", flush=True)
-    time.sleep(600)
+    for _ in range(6000):
+        time.sleep(0.1)  # a signal just before a long sleep would be acted on after it
 """
 
 
