@@ -92,7 +92,11 @@ def _odd_blanks(path: StrPath, text: str) -> str:
 
 def _empty_lines(path: StrPath, place: int, given: Sequence[Sequence[bytes]]) -> str:
     """A note on sentences whose references, `given`, have words in another file alone."""
-    empty = [i for i, lines in enumerate(given, 1) if not lines[place].strip() and any(lines)]
+    empty = [
+        i
+        for i, lines in enumerate(given, 1)
+        if not lines[place].strip() and any(map(bytes.strip, lines))
+    ]
     if not empty:
         return ""
     return (

@@ -32,7 +32,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the backg
 with {0}(Path(sys.argv[1])):
     {1}
     print("held", pid, sep="\\n", flush=True)
-    time.sleep(600)
+    for _ in range(6000):
+        time.sleep(0.1)  # a signal just before a long sleep would be acted on after it
 """
 
 
@@ -169,7 +170,8 @@ def test_a_file_of_somebody_else_in_the_place_of_the_lock_is_left_as_it_is(
 def test_the_lock_of_a_killed_process_is_taken_over(held: Held, tmp_path: Path) -> None:
     lock = lock_file(held, tmp_path / "out")
     lock.parent.mkdir(exist_ok=True)
-    for left in (b"", b'{"pid": 1, "host": "h", "command": "rescorer score"}'):
+    holder = b'{"pid": 1, "host": "h", "command": "%s"}'
+    for left in (b"", holder % b"rescorer score", holder % (b"x" * 2000)):  # a longer one too
         lock.write_bytes(left)
         with held(tmp_path / "out"):
             assert json.loads(lock.read_bytes())["pid"] == os.getpid()
@@ -227,6 +229,22 @@ def test_a_forked_worker_does_not_keep_the_lock(held: Held, tmp_path: Path) -> N
     finally:
         os.kill(worker, signal.SIGKILL)
         process.communicate()
+
+
+def test_a_forked_worker_keeps_a_file_with_the_number_of_an_earlier_lock(
+    held: Held, tmp_path: Path
+) -> None:
+    with held(tmp_path / "out"):
+        pass
+    with (tmp_path / "text").open("wb") as stream:
+        worker = os.fork()
+        if not worker:
+            try:
+                os.fstat(stream.fileno())
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(worker, 0)[1] == 0
 
 
 def test_a_file_system_without_locks_is_told_of(

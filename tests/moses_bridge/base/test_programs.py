@@ -223,3 +223,12 @@ def test_an_error_ends_workers_at_once() -> None:
         pool.submit(time.sleep, 60)
         raise KeyboardInterrupt
     wait_for_end(worker)
+
+
+def test_an_error_beside_another_pool_leaves_its_workers() -> None:
+    with worker_pool(1, get_context("fork")) as outer:
+        worker = outer.submit(os.getpid).result()
+        with pytest.raises(ValueError, match="mine"), worker_pool(1, get_context("fork")) as pool:
+            pool.submit(os.getpid).result()
+            raise ValueError("mine")
+        assert outer.submit(os.getpid).result() == worker

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.text_lines import read_parallel, read_text_lines, say
 from moses_bridge.base.textio import read_lines, write_lines
 
 
@@ -39,6 +39,12 @@ def test_what_editors_add_is_left_out_and_said_once(
     assert list(read_text_lines(path)) == lines == list(read_text_lines(path))
     assert capsys.readouterr().err == (f"note: {path}: left out {said}\n" if said else "")
     assert b"\n".join(read_lines(path)) == text.removesuffix(b"\n")  # tables keep their bytes
+
+
+def test_nothing_to_say_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    say.cache_clear()
+    say("")
+    assert capsys.readouterr().err == ""
 
 
 def test_the_lines_of_parallel_texts_are_read_so(tmp_path: Path) -> None:

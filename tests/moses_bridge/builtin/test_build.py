@@ -12,6 +12,7 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError, ToolError
 from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.builtin import build as steps
 from moses_bridge.builtin.build import BuildConfig, build_model
 from moses_bridge.formats.moses_ini import read_ini
 
@@ -91,6 +92,23 @@ def test_interrupted_build_goes_on(corpus: Path) -> None:
     (corpus.parent / "model" / "lm.arpa.gz").unlink()
     after = build(corpus)
     assert {name for name in PRODUCTS if before[name] != after[name]} == {"lm.arpa.gz"}
+
+
+def test_what_an_interrupted_build_of_other_settings_left_is_made_again(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    build(corpus)
+    table = corpus.parent / "model" / "phrase-table.gz"
+    rows = table.read_bytes()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(steps, "write_reordering_table", interrupted)
+        build(corpus, BuildConfig(max_phrase_words=1))
+    assert table.read_bytes() != rows
+    build(corpus)
+    assert table.read_bytes() == rows
 
 
 def test_other_texts_of_the_same_size_and_time_remake_what_depends_on_them(corpus: Path) -> None:

@@ -50,6 +50,13 @@ def test_lines_without_a_reference(tmp_path: Path) -> None:
         f"{second}:1: an empty reference; 1 of 3 sentences have one reference less for this"
     )
     assert text_notes(None, [first], [write(tmp_path, "out", "a", "", "")]) == []
+    assert text_notes(None, [write(tmp_path, "full", "a", "b"), write(tmp_path, "cut", "a")]) == []
+    blank = write(tmp_path, "fr2", "  ", "b", "")  # no words either
+    (note,) = text_notes(source, [first, blank])
+    assert note.startswith(
+        f"{first}:2: an empty reference; 1 of 3 sentences have one reference less"
+    )
+    assert note.endswith(" (1 more files likewise)")
 
 
 def test_escapes_and_capitals_on_one_side(tmp_path: Path) -> None:

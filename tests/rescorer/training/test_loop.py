@@ -242,6 +242,22 @@ def test_a_signal_ends_it_and_changes_nothing_of_what_follows(
     assert updates[0] == updates[1]
 
 
+def test_an_interrupted_training_is_not_ended_by_its_last_evaluation(tmp_path: Path) -> None:
+    """The training goes on from before that evaluation, which is worse and would use up the patience."""
+    trainer = new_trainer(tmp_path, [1.0, 2.0], evaluations_per_epoch=1, patience=1)[1]
+    signals = trainer.signals = list[int]()
+    loss = trainer.task.loss
+
+    def with_signal(batch: int) -> tuple[Tensor, float]:
+        if trainer.report.n_updates == 2:
+            signals.append(15)
+        return loss(batch)
+
+    trainer.task.loss = with_signal  # type: ignore[method-assign]
+    report = trainer.run(resume=False)
+    assert (report.ended, report.n_updates, report.held_out_loss) == ("interrupted", 3, 1.0)
+
+
 def test_a_signal_before_the_first_update_leaves_no_update(tmp_path: Path) -> None:
     trainer = new_trainer(tmp_path, [1.0], n_epochs=1)[1]
     trainer.signals = [2]

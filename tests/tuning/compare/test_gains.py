@@ -290,6 +290,10 @@ def test_the_command_writes_all_forms(tmp_path: Path) -> None:
             r"table a: found a gain of 0.1 with a standard error of 0 for",
         ),
         (
+            {"a": table_of(0.1, 0.1, 0.0), "b": table_of(0.1, 0.1)},
+            r"table a: found a gain of 0.1 with a standard error of 0.1 for",
+        ),
+        (
             {"a": table_of(float("nan"), 0.1), "b": table_of(0.1, 0.1)},
             r"table a: found a gain of nan with a standard error of 0.1 for",
         ),

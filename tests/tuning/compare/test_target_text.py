@@ -64,6 +64,7 @@ def test_the_tokenizer_is_that_of_sacrebleus_command(
 
 def test_cantonese_is_split_as_the_chinese_that_it_is_written_in() -> None:
     assert TargetText("yue").bleu.tokenizer_signature == "zh"
+    assert TargetText("yue", "char").bleu.tokenizer_signature == "char"  # as chosen
     assert TargetText("yue").ter.tokenizer("係呢度") == "係 呢 度"
 
 

@@ -164,6 +164,8 @@ def test_the_function_of_python(files: dict[str, str]) -> None:
     given = files["list"], files["text"], files["text"], {"Q0": files["numbers"]}
     found = tuning.worth(*given, list_format="jsonl", metric="chrf")
     assert found.metric == "chrF" and found.scores[1].t > 5
+    found = tuning.worth(*given, list_format="jsonl", metric="ter")  # less of it is better
+    assert found.scores[1].t > 5 and found.scores[1].gain > 0
 
 
 @pytest.mark.parametrize(

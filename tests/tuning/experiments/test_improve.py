@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.experiments.description import Experiment, read_experiment
-from tuning.experiments.improve import EXPERIMENT, Choice, choose, readme, verdict_line
+from tuning.experiments.improve import EXPERIMENT, Choice, choose, install, readme, verdict_line
 from tuning.experiments.improve_checks import Facts
 from tuning.experiments.improve_plan import bytes_needed, make_plan, plan_lines, reckon
 from tuning.experiments.improve_settings import ImproveSettings
-from tuning.loop.run_directory import TuningRun, save_run
+from tuning.loop.run_directory import TuningRun, load_run, save_run
 
 # The default table: 60,000 pairs with a million words, 2.9 million rows.
 FACTS = Facts(
@@ -170,6 +171,26 @@ def test_a_tuning_that_is_missing_is_an_error(tmp_path: Path) -> None:
     tuned(tmp_path, {"baseline": (30.0,)})
     with pytest.raises(InputError, match="cslm-1"):
         choose(tmp_path, ["baseline", "cslm"], (1,))
+
+
+def test_the_installed_ini_has_the_weights_of_the_search_and_not_of_the_reranking(
+    experiment: Experiment,
+    settings: ImproveSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tuning.experiments.improve.write_report", lambda *_: None)
+    settings.ini.write_text("[feature]\nDistortion\n[weight]\nDistortion0= 1\n")
+    run = TuningRun(str(settings.ini), {"Distortion0": [0.1]}, 30.0, 1, 10, {})
+    run.fixed_search = {"Distortion0": [0.3]}
+    (tmp_path / "run").mkdir()
+    save_run(run, tmp_path / "run")
+    out = tmp_path / "better"
+    out.mkdir()
+    choice = Choice("lists-cslm", {}, tmp_path / "run")
+    install(dataclasses.replace(settings, out=out), experiment, choice)
+    assert read_ini(out / "moses.ini").weights == {"Distortion0": (0.3,)}
+    assert load_run(out).weights == {"Distortion0": [0.1]}
 
 
 # --- Verdict and README.txt

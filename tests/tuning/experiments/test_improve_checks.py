@@ -92,6 +92,15 @@ def test_faults_that_stop_nothing_are_noted(settings: ImproveSettings) -> None:
     )
 
 
+def test_a_training_text_with_both_forms_of_quotes_allows_both(
+    settings: ImproveSettings, tmp_path: Path
+) -> None:
+    replaced("train.en", "c c", "c '")(tmp_path)
+    replaced("dev.en", "e f", "e '")(tmp_path)
+    replaced("test.en", "f b", "f &apos;")(tmp_path)
+    assert check_inputs(settings).n_dev == 2
+
+
 def test_without_a_training_text_words_are_known_to_the_table(settings: ImproveSettings) -> None:
     facts = check_inputs(dataclasses.replace(settings, train=None))
     assert facts.n_words == 0

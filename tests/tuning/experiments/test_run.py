@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,13 +167,16 @@ def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
     assert not Path("b").exists()
 
 
-def test_a_failed_step_is_told_and_tried_again(place: Path) -> None:
+def test_a_failed_step_is_told_and_tried_again(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (place / "bin" / "broken").write_text("b/runs/other-1")
     with pytest.raises(
         UserError, match=r"tuning: error: it is broken\n.*all messages are in b/run.log"
     ):
         run_experiment(["mine.toml"], settings())
     assert not Path("b/table.json").exists()
+    assert "] runs/other-1/weights.json " not in capsys.readouterr().err  # as a finished one is
     (place / "bin" / "broken").unlink()
     before = len(logged())
     run_experiment(["mine.toml"], settings())
@@ -270,6 +274,14 @@ def test_a_signal_ends_the_steps_too(place: Path, numbers: list[int], status: in
     started.with_name("slow").unlink()
     run_experiment(["mine.toml"], settings())
     assert Path("b/report.html").exists()
+
+
+@pytest.mark.parametrize(("jobs", "of_a_step"), [(1, 1), (3, 2)])
+def test_no_step_is_without_a_processor(place: Path, jobs: int, of_a_step: int) -> None:
+    goals = ("runs/start/weights.json",)
+    run_experiment(["mine.toml"], replace(settings(), goals=goals, jobs=jobs, at_once=2))
+    commands = Path("b/steps.jsonl").read_text()
+    assert f"--jobs {of_a_step} " in commands and f"--jobs {of_a_step - 1} " not in commands
 
 
 def test_the_processors_are_divided_among_the_steps() -> None:

@@ -351,6 +351,15 @@ def test_a_run_that_keeps_far_worse_weights_says_so_on_its_last_line(
     assert not system.run(tmp_path / "best").caution
 
 
+def test_far_worse_weights_are_those_with_more_of_an_error(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, BAD], [], -1.0))
+    config = replace(system.config, keep="last", metric="ter")
+    result = system.run(tmp_path / "run", config=config)
+    assert result.caution.startswith("iteration 2 had 0.00, ")
+
+
 def test_a_run_without_any_match_says_so(system: FixedSystem, tmp_path: Path) -> None:
     system["reference"].write_text("u\nv\nw\n")
     result = system.run(tmp_path / "run")
