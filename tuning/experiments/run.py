@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.experiment import split_experiment
-from moses_bridge.base.lock import held_directory
+from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import error_tail, find_program
 from moses_bridge.base.progress import Progress, duration, estimated_lines, print_note
 from moses_bridge.base.steps import (
@@ -99,7 +99,8 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
     described, goals = _chosen(experiment, settings)
     out = settings.out
     command = _command(goals, settings, out)
-    with held_directory(out):
+    out.mkdir(parents=True, exist_ok=True)
+    with held_file(out / PLAN):  # the folder itself is held by the step that writes its table
         _write(described, settings.changes, out)
         _follow(command, _to_do(command, settings), out, steps_at_once(settings))
     for text in _results(described, goals, out):
