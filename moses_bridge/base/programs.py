@@ -206,9 +206,7 @@ def _signal(program: Program, number: int) -> bool:
 def _is_running(program: Program) -> bool:
     """Whether the program or one of its children is running."""
     program.poll()
-    if (
-        program.returncode is None
-    ):  # a signal has interrupted its `wait`, and so `poll` does nothing
+    if program.returncode is None:  # `poll` does nothing where a signal interrupted its `wait`
         with contextlib.suppress(ChildProcessError):
             os.waitpid(program.pid, os.WNOHANG)
     return _signal(program, 0)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import n_processors, processor_name
 
 PROJECT = "rescorer"
@@ -81,9 +82,16 @@ def shown_path(path: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
 
 
 def digests_by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:

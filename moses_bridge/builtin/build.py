@@ -162,7 +162,7 @@ def _build(
     jobs: int,
 ) -> None:
     """Make the files that are missing or were made of something else."""
-    source, target = map(_digest, texts)
+    source, target = map(file_digest, texts)
     if links is None:
         links = aligned = language_model.with_name(LINKS_NAME)
         _make(
@@ -171,20 +171,13 @@ def _build(
             lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
         )
     inputs = [*texts, links]
-    table_settings = [config.max_phrase_words, config.smoothing, source, target, _digest(links)]
+    table_settings = [config.max_phrase_words, config.smoothing, source, target, file_digest(links)]
     _make(tables, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
     _make(
         [language_model],
         [config.lm_order, *config.lm_prune, target],
         lambda: _estimate(texts[1], language_model, config),
     )
-
-
-def _digest(path: Path) -> str:
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
 
 
 def _make(products: Sequence[Path], made_of: Sequence[object], make: Callable[[], None]) -> None:

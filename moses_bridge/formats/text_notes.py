@@ -17,9 +17,8 @@ from moses_bridge.formats.words import ESCAPES, as_text
 ODD_BLANK = re.compile("[^\\S \n]|[\u200b\u2060\ufeff]")
 ESCAPE = re.compile("|".join(ESCAPES))
 ESCAPED_LETTER = re.compile("['\"<>|\\[\\]]|&(?!(?:amp|lt|gt|quot|apos|#124|#91|#93);)")
-CLEAR_DIFFERENCE = (
-    0.5  # in the share of escaped characters: then one side is escaped and the other is not
-)
+# In the share of escaped characters: then one side is escaped and the other is not.
+CLEAR_DIFFERENCE = 0.5
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,7 @@ class SourceTable:
                 expected = "a phrase table, or fewer shards of it"
                 raise InputError(path, None, "no row to score", expected)
             line_number, line = first
-            n_scores = check_row(
-                line, path, line_number, None
-            )  # its signs are checked with its block
+            n_scores = check_row(line, path, line_number, None)  # signs: with its block
             on_error.pop_all()
         has_alignment = bool(alignment_column(line))
         return cls(path, identity, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.formats.text_notes import say_notes
 from tuning.compare.comparison import (
     Comparison,
@@ -36,7 +37,7 @@ from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation
 from tuning.compare.target_text import TargetText, TokenizerName, target_text
 from tuning.compare.translations import output_path, refuse_new_commands, translate_all
 from tuning.compare.word_matches import contrast_ngrams, count_words, word_accuracies
-from tuning.loop.fingerprints import check_unchanged, file_hash
+from tuning.loop.fingerprints import check_unchanged
 from tuning.loop.run_directory import TuningRun, load_run
 from tuning.metrics.bleu import References, bleu, length_ratio, precisions
 from tuning.metrics.by_name import MetricChoice
@@ -297,7 +298,7 @@ def _networks(runs: Sequence[TuningRun | None]) -> list[int]:
 
 def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
     """For each run the others with the same test output."""
-    hashes = {directory: file_hash(output) for directory, output in outputs.items()}
+    hashes = {directory: file_digest(output) for directory, output in outputs.items()}
     return {
         directory: [str(other) for other in hashes if other != directory and hashes[other] == own]
         for directory, own in hashes.items()
@@ -336,12 +337,12 @@ def digests(
     """
     source = texts[0]
     for path in texts:
-        yield path, file_hash(path)
+        yield path, file_digest(path)
     for directory in dict.fromkeys(run for runs in systems.values() for run in runs):
         if directory.is_dir():
-            yield directory / "weights.json", file_hash(directory / "weights.json")
+            yield directory / "weights.json", file_digest(directory / "weights.json")
         output = output_path(directory, source)
-        yield output, file_hash(output)
+        yield output, file_digest(output)
 
 
 def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:

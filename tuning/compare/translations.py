@@ -10,9 +10,10 @@ from itertools import groupby
 from pathlib import Path
 
 from moses_bridge.base.config import from_mapping
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
-from tuning.loop.fingerprints import check_unchanged, file_hash, refuse_commands
+from tuning.loop.fingerprints import check_unchanged, refuse_commands
 from tuning.loop.list_features import ListFeatures, decode_text
 from tuning.loop.run_directory import TuningRun, load_run
 
@@ -91,5 +92,5 @@ def output_path(directory: Path, source: Path) -> Path:
     """Where a run's test output is: a file named by text and weights, or the given file of translations."""
     if directory.is_file():
         return directory
-    state = file_hash(source) + file_hash(directory / "weights.json")
+    state = file_digest(source) + file_digest(directory / "weights.json")
     return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"

@@ -16,7 +16,6 @@ Columns of noise show what chance does. Features of the model that made the list
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +108,7 @@ def worth(
     if groups is not None:
         documents = read_documents(Path(groups), text.source)
     features = [feature_of_model(f"{name}={model}") for name, model in (models or {}).items()]
-    place = Path(tempfile.gettempdir())
-    with temporary_directory(parent=place, name="worth") as folder, ListFeatures(features) as added:
+    with temporary_directory("worth") as folder, ListFeatures(features) as added:
         form = RerankConfig(list_format=list_format)
         full = with_features(text, folder / "list.gz", added, None, form)
         for name, path in (columns or {}).items():

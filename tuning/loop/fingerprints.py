@@ -42,7 +42,7 @@ class ParallelText:
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each file."""
         named = {f"reference{i}": path for i, path in enumerate(self.references)}
-        return {name: file_hash(path) for name, path in ({"source": self.source} | named).items()}
+        return {name: file_digest(path) for name, path in ({"source": self.source} | named).items()}
 
 
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
@@ -106,10 +106,10 @@ def fingerprint_ini(ini: MosesIni) -> dict[str, str]:
         InputError: a file named in it is missing.
         ConfigError: a directory has more than 1,000 files and directories.
     """
-    hashes = {"ini": file_hash(ini.path)}
+    hashes = {"ini": file_digest(ini.path)}
     for name, named in ini.named_files():
         for file in _model_files(ini.path, ini.resolve(named)):
-            hashes[f"{name}/{file.name}"] = file_hash(file)
+            hashes[f"{name}/{file.name}"] = file_digest(file)
     return hashes
 
 
@@ -128,20 +128,8 @@ def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
         for path in (Path(word) for word in words if word):
             files = _entries(path) if path.is_dir() else [path]
             for file in sorted(file for file in files if file.is_file()):
-                hashes[f"{name}/{file}"] = file_hash(file)
+                hashes[f"{name}/{file}"] = file_digest(file)
     return hashes
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
 
 
 def _first_of(names: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory, held_file
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, count_lines, open_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
@@ -36,7 +37,6 @@ from moses_bridge.formats.weights import read_weights
 from tuning.loop.fingerprints import (
     ParallelText,
     check_unchanged,
-    file_hash,
     fingerprint_commands,
     fingerprint_ini,
     refuse_commands,
@@ -390,7 +390,7 @@ def rerank_run(
         settings = _settings(base, tuned, config)
         files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
         texts = text.hashes()
-        used = {"base": file_hash(base / WEIGHTS_NAME), "files": files, "text": texts}
+        used = {"base": file_digest(base / WEIGHTS_NAME), "files": files, "text": texts}
         claim(out, used | _fingerprint(run, config), resume)
         run.hashes = files | texts
         decoder = stack.enter_context(open_decoder(Path(run.ini), settings.decoder, jobs))

@@ -17,12 +17,13 @@ from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from moses_bridge.formats.text_notes import say_notes
-from tuning.loop.fingerprints import ParallelText, file_hash, fingerprint_commands, fingerprint_ini
+from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (
     scattered,
     start_weights,
@@ -344,7 +345,7 @@ class Loop:
 
 def _decoded(weights: Weights, *files: Path) -> dict[str, Any]:
     """The contents of iterNN.decoded.json: the weights of a decoding, and the digests of its files."""
-    digests = {path.name: file_hash(path) if path.is_file() else "" for path in files}
+    digests = {path.name: file_digest(path) if path.is_file() else "" for path in files}
     return {"weights": weights, "files": digests}
 
 

@@ -98,7 +98,8 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 def tree(tmp_path: Path) -> Path:
     """A source tree under git with as much of the package as it takes."""
     folder = tmp_path / "tree"
-    for name in ("__init__.py", "base/__init__.py", "base/provenance.py", "base/machine.py"):
+    parts = ("__init__", "provenance", "machine", "errors")
+    for name in ("__init__.py", *(f"base/{part}.py" for part in parts)):
         target = folder / "moses_bridge" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(module.__file__).parents[1] / name, target)

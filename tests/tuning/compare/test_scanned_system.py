@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.interface import DecoderConfig
 from tuning.compare.scanned_system import system_of_ini, system_of_run
-from tuning.loop.fingerprints import file_hash
 from tuning.loop.run_directory import TuningRun, save_run
 
 INI = """\
@@ -65,7 +65,7 @@ def test_a_run_has_its_search_and_its_weights(ini: Path, tmp_path: Path) -> None
 
 
 def test_a_run_whose_files_have_changed_is_refused(ini: Path, tmp_path: Path) -> None:
-    hashes = {"ini": file_hash(ini), "LM0/lm": "another"}
+    hashes = {"ini": file_digest(ini), "LM0/lm": "another"}
     weights = {"WordPenalty0": [-0.5], "LM0": [0.2], "TM0": [0.1, 0.0]}
     save_run(TuningRun(str(ini), weights, 30.0, 1, 50, {}, hashes=hashes), tmp_path)
     with pytest.raises(ConfigError, match="LM0/lm changed"):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop import fingerprints
 from tuning.loop.fingerprints import (
     check_unchanged,
-    file_hash,
     fingerprint_commands,
     fingerprint_ini,
     refuse_commands,
@@ -218,7 +218,7 @@ def test_a_model_of_several_runs_is_read_once(
     runs[tmp_path / "2"].hashes = {}  # as of a version that kept none
     read: list[Path] = []
     monkeypatch.setattr(
-        fingerprints, "file_hash", lambda path: read.append(path) or file_hash(path)
+        fingerprints, "file_digest", lambda path: read.append(path) or file_digest(path)
     )
     check_unchanged(runs)
     assert read == [ini, model]
@@ -234,7 +234,7 @@ def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_has_no_hash(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
-        file_hash(tmp_path)
+        file_digest(tmp_path)
 
 
 ITERATION = {"weights": A, "bleu": 20.0, "length_ratio": 1.0, "oracle_bleu": 30.0}
