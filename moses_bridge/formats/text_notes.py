@@ -55,7 +55,7 @@ def text_notes(
     given = [*zip_longest(*(texts[path] for path in references), fillvalue=b"x")]
     notes += [_first_of([_empty_lines(path, i, given) for i, path in enumerate(references)])]
     others = [texts[path] for path in known or outputs]
-    notes += [_without_reference(given, others)]
+    notes += [_without_reference(references, given, others)]
     if references and outputs:
         expected = _facts(references[0], "\n".join(shown[path] for path in references))
         found = [_facts(path, shown[path]) for path in outputs]
@@ -104,7 +104,9 @@ def _empty_lines(path: StrPath, place: int, given: Sequence[Sequence[bytes]]) ->
     )
 
 
-def _without_reference(given: Sequence[Sequence[bytes]], others: Sequence[Sequence[bytes]]) -> str:
+def _without_reference(
+    paths: Sequence[StrPath], given: Sequence[Sequence[bytes]], others: Sequence[Sequence[bytes]]
+) -> str:
     """A note on sentences with words in `others`, and without any in all references."""
     words = zip_longest(*others, fillvalue=b"")
     numbers = [
@@ -115,8 +117,8 @@ def _without_reference(given: Sequence[Sequence[bytes]], others: Sequence[Sequen
     if not numbers:
         return ""
     return (
-        f"{len(numbers):,} of {len(given):,} sentences have no reference, the first in line {numbers[0]}: "
-        "all words of their translations count as wrong"
+        f"{', '.join(map(os.fspath, paths))}:{numbers[0]}: the first of {len(numbers):,} of "
+        f"{len(given):,} sentences that have no reference: all words of their translations count as wrong"
     )
 
 

@@ -42,10 +42,13 @@ def test_lines_without_a_reference(tmp_path: Path) -> None:
     source = write(tmp_path, "en", "a", "b", "")
     first = write(tmp_path, "fr0", "a", "", "")
     second = write(tmp_path, "fr1", "", "", "")
-    none = "1 of 3 sentences have no reference, the first in line 2: all words of their "
-    assert text_notes(source, [first]) == [f"{none}translations count as wrong"]
+    none = (
+        "2: the first of 1 of 3 sentences that have no reference: all words of their translations "
+        "count as wrong"
+    )
+    assert text_notes(source, [first]) == [f"{first}:{none}"]
     empty, without = text_notes(source, [first, second])
-    assert without.startswith(none)
+    assert without == f"{first}, {second}:{none}"
     assert empty == (
         f"{second}:1: an empty reference; 1 of 3 sentences have one reference less for this"
     )

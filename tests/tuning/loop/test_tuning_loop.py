@@ -230,7 +230,9 @@ def test_faults_of_the_dev_text_are_said_at_the_end(
     assert notes[0].startswith(
         f"note: {reference}: left out the carriage return at the end of 3 of"
     )
-    assert notes[1].startswith("note: 1 of 3 sentences have no reference, the first in line 3")
+    assert notes[1].startswith(
+        f"note: {reference}:3: the first of 1 of 3 sentences that have no ref"
+    )
     assert notes[2].endswith(f"0 of 15 words, {reference} in 1 of 10: they are other words to BLEU")
 
 
