@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import (
     Floats,
@@ -83,7 +83,7 @@ def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: T
     return result
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _reset(inputs: Floats, gates: Numbers, hidden: Floats, out: Numbers) -> None:
     """R h; see `GatedUnit.step` for the shapes."""
     for row in range(hidden.shape[0]):
@@ -92,7 +92,7 @@ def _reset(inputs: Floats, gates: Numbers, hidden: Floats, out: Numbers) -> None
             out[row, k] = narrowed(value, out[row, k])
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _next_hidden(
     inputs: Floats, gates: Numbers, hidden: Floats, products: Numbers, out: Floats
 ) -> None:
@@ -138,7 +138,7 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
     return result
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _maxout_of_sum(products: Numbers, addends: Floats, out: Numbers) -> None:
     """See `maxout_of_sum`."""
     for row in range(addends.shape[0]):

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.products import Floats, Ints, Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit
@@ -185,7 +185,7 @@ def _room(n_rows: int, width: int, dtype: torch.dtype) -> Tensor:
     return make(n_rows, width, dtype=dtype)
 
 
-@njit_by_numbers(nogil=True)
+@njit(nogil=True)
 def _take_heads(before: Floats, parents: Ints, firsts: Ints, heads: Numbers) -> None:
     """Copy the states of the heads from those of the level before, (any, d)."""
     for head in range(len(firsts) - 1):
@@ -194,7 +194,7 @@ def _take_heads(before: Floats, parents: Ints, firsts: Ints, heads: Numbers) -> 
             heads[head, k] = narrowed(row[k], heads[head, k])
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _open_gates(
     before: Floats,
     parents: Ints,
@@ -218,7 +218,7 @@ def _open_gates(
                 update[node, k] = sigmoid(inputs[node, d + k] + widened(products[head, d + k]))
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _next_states(
     before: Floats,
     parents: Ints,
@@ -238,7 +238,7 @@ def _next_states(
             states[node, k] = value + update[node, k] * (hidden[k] - value)
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _by_candidate(
     by_states: Floats, update: Floats, candidate: Floats, by_inputs: Floats, rows: Numbers
 ) -> None:
@@ -253,7 +253,7 @@ def _by_candidate(
             rows[node, k] = narrowed(value, rows[node, k])
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _by_gates(
     before: Floats,
     parents: Ints,
@@ -296,7 +296,7 @@ def _by_gates(
             rows[head, d + k] = narrowed(sums[1, k], rows[head, d + k])
 
 
-@njit_by_numbers(nogil=True)
+@njit(nogil=True)
 def _add_to_heads(parents: Ints, firsts: Ints, products: Numbers, by_before: Floats) -> None:
     """Add the rows of a product, (n_heads or more, d), to the gradient by the states before."""
     for head in range(len(firsts) - 1):

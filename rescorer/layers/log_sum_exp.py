@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from moses_bridge.base.compiled.inner import expanded
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.products import Floats, Numbers, narrow_rows, numpy_numbers
 
@@ -70,7 +70,7 @@ def _on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return result
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _add_tile(products: Numbers, bias: Floats, shifts: Floats, sums: Floats) -> None:
     """Add a tile of logits to each row's running sum of exp(logit - shift).
 

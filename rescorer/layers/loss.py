@@ -14,7 +14,7 @@ from torch import Tensor
 
 from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.compiled.inner import expanded
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import exp, highest, narrowed, widened
 from rescorer.layers.products import Floats, Ints, Numbers, narrow_rows, numpy_numbers
 
@@ -265,7 +265,7 @@ def _row_gradient(
     return loss + row_weight * (np.log(exponentials) + alpha * log_z * log_z)
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _gradients(
     products: Numbers,
     bias: Floats,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import n_narrow_rows, narrow_rows, numpy_numbers
 
@@ -142,7 +142,7 @@ def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_P
         start = end
 
 
-@njit_by_numbers(error_model="numpy")
+@njit(error_model="numpy")
 def _add_shares(
     shares: NDArray[Any], which: NDArray[np.int64], bias: NDArray[Any], out: NDArray[Any]
 ) -> None:
@@ -166,7 +166,7 @@ def _add_shares(
             total[unit] = narrowed(sums[unit], total[unit])
 
 
-@njit_by_numbers(error_model="numpy")
+@njit(error_model="numpy")
 def _sum_by_word(
     gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any], out: NDArray[Any]
 ) -> None:

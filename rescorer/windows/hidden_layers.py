@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from moses_bridge.base.compiled.inner import expanded
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.products import ROWS_STEP, numpy_numbers
 from rescorer.windows.feed_forward import FeedForward, first_layer_tables
@@ -144,7 +144,7 @@ def _filled(n_rows: int) -> int:
     return -(-n_rows // ROWS_STEP) * ROWS_STEP
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) -> None:
     """Rectified sums of base and table rows.
 

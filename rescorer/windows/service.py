@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import UserError
 from moses_bridge.formats.ngram_scorer import n_places, row_width
 from rescorer.contract.compute import Compute
@@ -102,7 +102,7 @@ class NormalisedValues:
         return np.asarray(self.layer.log_probs(hidden[chosen], log_z, words).cpu().numpy())
 
 
-@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: Any) -> None:
     """The logit of a word for each row.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from moses_bridge.base.compiled.inner import inner
-from moses_bridge.base.compiled.kept_code import njit, njit_by_numbers
+from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.compiled.notice import CompilationNotice
 
 COMPILING = CompilationNotice("the count of n-grams (some seconds)")
@@ -87,7 +87,7 @@ def closest_length(length: Any, reference_lens: Any) -> Any:
 _closest_length = inner(closest_length)
 
 
-@njit_by_numbers(nogil=True)
+@njit(nogil=True)
 def fill_bleu(statistics, firsts, losers, winners, products, brevity):  # type: ignore[no-untyped-def]
     """Fill the product of the precisions and the log of the brevity penalty; see `BleuMetric.along`."""
     now = np.zeros(2 * WORD_ORDER + 1)

@@ -9,9 +9,10 @@ code or constants to the function, nor damage of a kept file, and runs what it f
 - In each of its folders a file has the SHA-256 of the others, as `sha256sum` writes it. Files missing from
   that list, as after a power cut, are removed before numba looks, and compiled again.
 
-Several processes may compile the same function at once. numba replaces whole files, and each function has one
-signature, so it does not matter whose files remain. Lines are added to a list by one `write` to its end. Files
-kept by another process but not yet listed are removed too, and compiled once more than needed.
+Several processes may compile the same function at once. numba replaces whole files, and numbers the codes of a
+function's signatures in its index: two processes that add one each to the same index would exchange them. (One
+call has two signatures: a slice of an array is contiguous where it has one row.) So one process at a time reads
+the index, adds to it, and lists the files.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import fcntl
 import functools
 import glob
 import hashlib
@@ -27,6 +29,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +45,7 @@ VARIABLE = "NUMBA_CACHE_DIR"
 WITHOUT_EFFECT = (VARIABLE, "NUMBA_NUM_THREADS")
 PREFIX = "compiled-"  # of the folder's name
 SUMS = "SHA256SUMS"
+LOCK = ".lock"
 KEPT = "*.nb[ic]"  # numba's index and code of a function
 UNUSED_SECONDS = 30 * 24 * 3600.0  # after which the folder of other sources is removed
 
@@ -77,15 +81,29 @@ def verify(folder: Path) -> None:
     """Remove a folder's kept files that differ from its list; list new ones at exit."""
     atexit.register(add_to_list, folder)
     listed = set()
-    with contextlib.suppress(FileNotFoundError):
-        listed = set((folder / SUMS).read_bytes().splitlines(keepends=True))
-    for path in folder.glob(KEPT):
-        with contextlib.suppress(FileNotFoundError):  # another process may remove it
+    with alone():
+        with contextlib.suppress(FileNotFoundError):
+            listed = set((folder / SUMS).read_bytes().splitlines(keepends=True))
+        for path in folder.glob(KEPT):
             state = _state(path)
             if _line(path) in listed:
                 _KNOWN[path] = state
             else:
                 path.unlink()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Waits until no other process is in this block, with the same folder of code."""
+    with contextlib.ExitStack() as stack:
+        folder = code_folder()
+        with contextlib.suppress(OSError):  # a file system without locks
+            if folder is not None:
+                flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW
+                file = os.open(folder / LOCK, flags, 0o600)
+                stack.callback(os.close, file)
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def add_to_list(folder: Path) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import types
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
-from moses_bridge.base.compiled.code_folder import add_to_list, code_folder, verify
+from moses_bridge.base.compiled.code_folder import add_to_list, alone, code_folder, verify
 
 COMPILATION = "numba:compile"  # numba reports it only where it has not kept the code
 Function = Callable[..., Any]
@@ -20,10 +20,7 @@ Function = Callable[..., Any]
 def njit(**options: Any) -> Callable[[Function], Any]:
     """`numba.njit(cache=True, ...)`, with the code in `code_folder`.
 
-    Call a function with one signature only: two processes keeping its first code for two signatures at once
-    could exchange the codes, since numba numbers them. Functions also called by compiled code are `inner`;
-    `njit_by_numbers` is for arrays of various number types. The options are those of `numba.njit`, without
-    `cache`.
+    Functions also called by compiled code are `inner`. The options are those of `numba.njit`, without `cache`.
     """
 
     def keep(function: Function) -> Any:
@@ -46,52 +43,30 @@ def njit(**options: Any) -> Callable[[Function], Any]:
 compiled = njit()
 
 
-def njit_by_numbers(**options: Any) -> Callable[[Function], Function]:
-    """See `njit`; compiles one function for each combination of the argument arrays' number types.
-
-    Compiled code cannot call it.
-    """
-    keep = njit(**options)
-
-    def by_numbers(function: Function) -> Function:
-        @functools.cache
-        def kept(*kinds: str) -> Any:
-            code, name = function.__code__, "_".join((function.__qualname__, *kinds))
-            named = types.FunctionType(code, function.__globals__, function.__name__)
-            named.__qualname__ = name  # numba names the files after it
-            named.__module__ = function.__module__
-            return keep(named)
-
-        @functools.wraps(function)
-        def call(*arguments: Any) -> Any:
-            kinds = [each.dtype.str[1:] for each in arguments if hasattr(each, "dtype")]
-            return kept(*kinds)(*arguments)
-
-        return call
-
-    return by_numbers
-
-
-class _Lists(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Lists kept code after its compilation, before the compiler's lock is released."""
+class _Saving(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Lets one process at a time save and list code, from its compilation until numba has finished."""
 
     def __init__(self) -> None:
         self._folders: set[Path] = set()
+        self._alone = ExitStack()
         for kind in (COMPILATION, "numba:compiler_lock"):
             event.register(kind, self)
 
     def on_start(self, event: Any) -> None:
-        """Nothing is kept yet."""
+        """Nothing is saved yet."""
 
     def on_end(self, event: Any) -> None:
         """A function has been compiled, or the lock released."""
         if event.kind == COMPILATION:
             folder = event.data["dispatcher"].stats.cache_path
             if folder is not None:
+                if not self._folders:
+                    self._alone.enter_context(alone())
                 self._folders.add(Path(folder))
-        else:
+        elif not global_compiler_lock.is_locked():  # by this thread
             while self._folders:
                 add_to_list(self._folders.pop())
+            self._alone.close()
 
 
-_Lists()
+_Saving()

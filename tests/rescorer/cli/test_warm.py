@@ -42,15 +42,3 @@ def test_the_installed_packages_are_compiled_and_not_those_of_the_working_direct
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(warm, "CHAINS", (("rescorer --version",),))
     warm.compile_all(1)
-
-
-@pytest.mark.slow
-def test_each_kept_function_has_one_signature(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or processes that compile it at once for two of them could exchange its codes."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    warm.compile_all()
-    functions = [path.name.split(".py3")[0] for path in tmp_path.rglob("*.nbc")]
-    assert len(functions) > 60
-    assert sorted(set(functions)) == sorted(functions)

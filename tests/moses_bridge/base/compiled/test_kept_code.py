@@ -9,14 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import moses_bridge
 import rescorer
 import tuning
 from moses_bridge.base.compiled.code_folder import VARIABLE
-from moses_bridge.base.compiled.kept_code import njit_by_numbers
 
 INNER = """\
 from moses_bridge.base.compiled.inner import inner
@@ -168,16 +166,50 @@ def test_numba_may_be_imported_before_and_keeps_its_folder(sources: Sources) -> 
     assert sources.run() == [11.0, 8.0, 1, 1]
 
 
-def test_each_kind_of_numbers_has_its_own_function(tmp_path: Path) -> None:
-    @njit_by_numbers()
-    def last(values, place):  # type: ignore[no-untyped-def]
-        """The last one."""
-        return values[place]
+SAVING = """\
+import fcntl
+import os
+import numpy as np
+from numba.core import event
+from moses_bridge.base.compiled.code_folder import LOCK, code_folder
+from moses_bridge.formats.kept import total
 
-    assert last.__doc__ == "The last one."
-    for kind in (np.float32, np.float64, np.int64):
-        assert last(np.array([1, 2], kind), 1) == 2
-        assert last(np.array([1, 3], kind), 1) == 3
+file = os.open(code_folder() / LOCK, os.O_RDWR)
+
+def others_may_save():
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return 1
+
+class Later(event.Listener):
+    def on_start(self, event):
+        print(others_may_save())
+    def on_end(self, event):
+        print(others_may_save())
+
+event.register("numba:compile", Later())
+total(np.array([1.0]))
+print(others_may_save())
+"""
+
+
+def test_one_process_at_a_time_adds_to_an_index(sources: Sources) -> None:
+    """Both functions begin, the inner one ends, the outer one ends and is saved."""
+    assert sources.run(SAVING) == [1, 1, 1, 0, 1]
+
+
+def test_two_signatures_of_a_function(sources: Sources) -> None:
+    """numba numbers their codes: exchanged, they would take each other's steps through the array."""
+    every_other = PROGRAM.replace("4.0])", "4.0, 8.0, 0.0])[::2]")
+    processes = [sources.start(program) for program in (PROGRAM, every_other) * 2]
+    for process, total in zip(processes, (11.0, 9.0) * 2, strict=True):
+        assert sources.end_of(process)[0] == total
+    assert len(sources.files()) == 6
+    assert sources.run() == [11.0, 8.0, 1, 1]
+    assert sources.run(every_other) == [9.0, 0.0, 1, 1]
 
 
 def test_only_one_place_imports_numba_and_keeps_code() -> None:
