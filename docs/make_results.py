@@ -63,7 +63,7 @@ COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
 # Tables shown with all their rows.
 WHOLE = ("table1", "networks", "home", "full-best")
 # The rows of the README's table: what one score gains, and two of them together.
-SHORT = ("+RNN", "+CSLM", "+NNJM", "+CSLM+NNJM")
+SHORT = ("+RNN", "+RNN for BLEU", "+CSLM", "+NNJM", "+CSLM+NNJM")
 # The columns of the overview of gains: places of gains.json, and how they are headed.
 PLACES = {
     "default": "default",
