@@ -15,6 +15,7 @@ import numpy as np
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
 from moses_bridge.base.textio import open_write, read_lines, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
@@ -117,13 +118,10 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
     model.mkdir(exist_ok=True)
     for part, prefix in settings.texts.items():
         for suffix in (*settings.languages, "groups"):
-            _link(Path(f"{prefix}.{suffix}"), corpus / f"{part}.{suffix}")
+            lay_out(Path(f"{prefix}.{suffix}"), corpus / f"{part}.{suffix}")
     ini = with_absolute_paths(read_ini(settings.ini))
     table, place = _table(ini), model / "phrase-table.gz"
-    if table.suffix == ".gz":
-        _link(table, place)
-    elif not (place.exists() and place.stat().st_mtime > table.stat().st_mtime):
-        write_lines(place, read_lines(table))
+    lay_out(table, place)
     lines = with_path(ini, ini.of_kind(TABLE_KIND)[0].name, place).lines
     _write(model / INI_NAME, b"".join(line + b"\n" for line in lines))
     if LINKS in plan.seconds:
@@ -259,10 +257,18 @@ def _table(ini: MosesIni) -> Path:
     return ini.file(ini.of_kind(TABLE_KIND)[0].arguments["path"])
 
 
-def _link(given: Path, place: Path) -> None:
+def lay_out(given: Path, place: Path) -> None:
+    """Link a file, or compress it, if its bytes are not those of the last time: make goes by this date."""
+    known = place.with_name(f"{place.name}.sha256")
+    now = f"{file_digest(given)}  {given.resolve()}\n" if given.exists() else ""
+    if known.exists() and known.read_text() == now and (place.exists() or not now):
+        return
     place.unlink(missing_ok=True)
-    if given.exists():
+    if place.suffix == ".gz" and given.suffix != ".gz" and now:
+        write_lines(place, read_lines(given))
+    elif now:
         place.symlink_to(given.resolve())
+    known.write_text(now)
 
 
 def _write(path: Path, text: bytes) -> None:

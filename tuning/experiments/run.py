@@ -197,7 +197,7 @@ def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[
                 "read it; name another place, or a link to this one"
             )
     given = [f"{name}={' '.join(each)}" for name, each in words.items() if each]
-    options = ["-f", str(FOLDER / "rules.mk"), "-r", "--silent", "--no-print-directory"]
+    options = ["-f", str(FOLDER / "rules.mk"), "-r", "-L", "--silent", "--no-print-directory"]
     options += [f"--jobs={at_once}", f"SHELL={programs['bash']}", *given]
     options += [f"PLAN={folder / PLAN}", f"CONFIG={folder / CONFIG}"]
     return [

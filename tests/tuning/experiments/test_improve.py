@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.experiments.description import Experiment, read_experiment
-from tuning.experiments.improve import EXPERIMENT, Choice, choose, install, readme, verdict_line
+from tuning.experiments.improve import (
+    EXPERIMENT,
+    Choice,
+    choose,
+    install,
+    lay_out,
+    readme,
+    verdict_line,
+)
 from tuning.experiments.improve_checks import Facts
 from tuning.experiments.improve_plan import bytes_needed, make_plan, plan_lines, reckon
 from tuning.experiments.improve_settings import ImproveSettings
@@ -48,6 +58,34 @@ def settings(tmp_path: Path) -> ImproveSettings:
         out=Path("better"),
         jobs=2,
     )
+
+
+# --- The files
+
+
+@pytest.mark.parametrize("name", ["table", "table.gz"])
+def test_a_file_replaced_by_an_older_one_is_laid_out_anew(tmp_path: Path, name: str) -> None:
+    """make goes by dates, which a text that comes out of an archive brings along."""
+    given, place = tmp_path / name, tmp_path / "work" / "phrase-table.gz"
+    place.parent.mkdir()
+
+    def laid_out(text: bytes, date: int) -> int:
+        write_lines(given, [text])
+        os.utime(given, ns=(date, date))
+        lay_out(given, place)
+        assert [*read_lines(place)] == [text]
+        return place.lstat().st_mtime_ns
+
+    first = laid_out(b"one", 10**18)
+    assert laid_out(b"one", 10**18) == first
+    second = laid_out(b"two", 10**17)
+    assert second > first
+    moved = given.rename(tmp_path / f"moved.{name}")
+    lay_out(moved, place)
+    assert place.lstat().st_mtime_ns > second
+    moved.unlink()
+    lay_out(moved, place)
+    assert not os.path.lexists(place)
 
 
 # --- The plan
