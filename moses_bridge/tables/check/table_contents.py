@@ -24,6 +24,7 @@ NOT_ASCII = "rows in UTF-8 beyond ASCII"
 NOT_UTF8 = "rows not in UTF-8 (Moses takes them byte by byte)"
 UNICODE_BLANKS = "rows with U+00A0, U+0085, U+2028 or the like (letters to Moses, blanks to others)"
 CARRIAGE_RETURNS = "rows that end in CR LF"
+RETURNS_IN_WORDS = "rows with CR inside (a letter to Moses, the end of a line to others)"
 
 # NO-BREAK SPACE, NEXT LINE, and U+1680, U+2000-200A, U+2028-2029, U+202F, U+205F, U+3000.
 _UNICODE_BLANK = re.compile(
@@ -92,7 +93,7 @@ class TableContents:
         """Lines for a reader: oddities, encoding and factors."""
         for what in (ABOVE_ONE, ZERO, NEGATIVE, NO_NUMBER):
             yield f"{what}: {self.tallies.get(what, 0)}"
-        for what in (TWICE, EMPTY_TARGET, UNICODE_BLANKS, CARRIAGE_RETURNS):
+        for what in (TWICE, EMPTY_TARGET, UNICODE_BLANKS, CARRIAGE_RETURNS, RETURNS_IN_WORDS):
             if what in self.tallies:
                 yield f"{what}: {self.tallies[what]}"
         yield f"encoding: {self._encoding()}"
@@ -115,6 +116,8 @@ class TableContents:
     def _take_bytes(self, line: bytes, line_number: int) -> None:
         if line.endswith(b"\r"):
             self._add(CARRIAGE_RETURNS, line_number)
+        if b"\r" in line.rstrip(b"\r"):
+            self._add(RETURNS_IN_WORDS, line_number)
         if line.isascii():
             return
         self._add(NOT_ASCII if _is_utf8(line) else NOT_UTF8, line_number)

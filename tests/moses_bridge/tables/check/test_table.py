@@ -31,12 +31,13 @@ def test_counts(tmp_path: Path) -> None:
         b"a ||| d\xc2\xa0e ||| 1 1\n",
         b"a ||| d\xc2\xa0e ||| 1 1\n",
         b"a |||  ||| 1 1\n",
+        b"c ||| d\re ||| 1 1\n",
     ]
     report = check_table(table(tmp_path, b"".join(rows)))
     assert report.faults == []
-    assert (report.n_rows, report.n_scores) == (6, 2)
-    assert report.score_counts == {2: 6}
-    assert (report.order.n_sources, report.order.first_unsorted) == (2, 4)
+    assert (report.n_rows, report.n_scores) == (7, 2)
+    assert report.score_counts == {2: 7}
+    assert (report.order.n_sources, report.order.first_unsorted) == (3, 4)
     assert (report.order.first_ungrouped, report.order.grouped) == (4, False)
     tallies = {
         what: (tally.count, tally.first_line) for what, tally in report.contents.tallies.items()
@@ -50,10 +51,11 @@ def test_counts(tmp_path: Path) -> None:
         table_contents.UNICODE_BLANKS: (2, 4),
         table_contents.TWICE: (1, 5),
         table_contents.EMPTY_TARGET: (1, 6),
+        table_contents.RETURNS_IN_WORDS: (1, 7),
     }
     summary = list(report.summary())
     assert summary[:2] == [
-        "6 rows, 2 sources, 2 scores a row",
+        "7 rows, 3 sources, 2 scores a row",
         "sorted as LC_ALL=C sort, for processPhraseTableMin: no (first in line 4)",
     ]
     assert "scores above 1: 2 (first in line 2)" in summary
