@@ -196,10 +196,8 @@ def _without_required(command: click.Command) -> click.Command:
 def command(function: Callable[..., None]) -> Command:
     """Make a command of a `CommandGroup`, with the function's name, and its docstring as help.
 
-    The first sentence of the docstring is also its line in the help of the group: 59 characters at most.
-
-    Args:
-        function: its parameters are the options and arguments; see `parameters_of`.
+    Its options and arguments are those of `parameters_of`. The first sentence of the docstring is also its line
+    in the help of the group: 59 characters at most.
     """
 
     def run(**values: Any) -> None:

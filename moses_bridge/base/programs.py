@@ -92,14 +92,8 @@ def running(
 ) -> Iterator[Program]:
     """A program whose standard output is read; the end of the `with` block waits for its end.
 
-    If the block raises an error, the program is ended with its children.
-
-    Args:
-        command: the program and its arguments.
-        stdin: its standard input; see `subprocess.Popen`.
-        stderr: its standard error.
-        folder: its working directory; None for that of this process.
-        environment: its environment; None for that of this process.
+    If the block raises an error, the program is ended with its children. Input and messages are as in
+    `subprocess.Popen`; without a folder or an environment it has those of this process.
 
     Raises:
         ToolError: it cannot be started.
@@ -176,11 +170,7 @@ def _signals_later() -> Iterator[None]:
 
 
 def end_programs(programs: Collection[Program] | None = None) -> None:
-    """End programs with their children, by SIGTERM and, where that is not enough, SIGKILL.
-
-    Args:
-        programs: those started here; None for all that are running.
-    """
+    """End these programs or all running ones, with their children, by SIGTERM and, if need be, SIGKILL."""
     has_lock = _STARTING.acquire(timeout=GRACE_SECONDS)  # another thread may be starting one
     try:
         ended = [*(_RUNNING if programs is None else programs)]

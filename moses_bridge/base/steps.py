@@ -36,8 +36,6 @@ class Step:
 
     Attributes:
         name: name of its product.
-        command: its command line.
-        version: version of this package.
         started: date and time, UTC, ISO 8601.
         seconds: seconds from its start to its end.
         processor_seconds: processor time of the command and its children, in seconds.
@@ -58,15 +56,10 @@ class Step:
 
 
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
-    """Run a command and add a line about it to a log.
+    """Run a command that makes `name`, and add a line about it to a log, made if missing.
 
-    The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt
-    from the terminal reaches both processes; only the command reacts.
-
-    Args:
-        command: program and arguments.
-        log: the log; made if missing.
-        name: name of the command's product.
+    The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt from
+    the terminal reaches both processes; only the command reacts.
 
     Returns:
         Its exit status, 128 + n if signal n ended it.
@@ -84,24 +77,14 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
 
 @contextlib.contextmanager
 def recorded_step(log: Path, name: str, command: str) -> Iterator[None]:
-    """Log the `with` block as a step of this process, unless it raises an error.
-
-    Args:
-        log: the log; made with its directory if missing.
-        name: name of the product.
-        command: the command line.
-    """
+    """Log the `with` block as a step of this process, unless it raises an error; see `run_step`."""
     finish = _measured(name, command, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     yield
     _append(finish(0), log)
 
 
 def read_steps(log: Path) -> list[Step]:
-    """The steps in a log.
-
-    Raises:
-        InputError: the log is missing, or a line is malformed.
-    """
+    """The steps in a log; InputError if the log is missing, or a line is malformed."""
     return [
         record_of(Step, parse_json(line, log, number, A_STEP), log, A_STEP, line=number)
         for number, line in enumerate(read_lines(log), start=1)

@@ -76,13 +76,10 @@ class PlannedStep(NamedTuple):
 def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> None:
     """Make the tables of an experiment, and print them.
 
-    What is finished is not made again, so an interrupted or repeated run goes on. OUT/run.log has all that the
-    steps print. With `dry_run` the steps are printed instead.
-
-    Args:
-        experiment: names of experiments of the package (`PACKAGED`), which change the settings of a scale, and
-            files of one's own; without a name the files are the whole experiment.
-        settings: where it is made, and from what.
+    The experiment is names of the package's (`PACKAGED`), which change the settings of a scale, and files of
+    one's own; without a name the files are the whole experiment. What is finished is not made again, so an
+    interrupted or repeated run goes on. OUT/run.log has all that the steps print. With `dry_run` the steps are
+    printed instead.
 
     Raises:
         ConfigError: the experiment or a setting is faulty.
