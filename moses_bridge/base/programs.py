@@ -143,28 +143,30 @@ def _start(
 
 
 @contextlib.contextmanager
-def _signals_later() -> Iterator[None]:
-    """Let the signals that end this process wait for the end of the `with` block."""
-    arrived: list[int] = []
-
-    def keep(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
-
+def handled(
+    numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]
+) -> Iterator[None]:
+    """Let a function handle signals in a `with` block of the main thread; ignored ones stay ignored."""
     is_main = threading.current_thread() is threading.main_thread()
-    handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS if is_main}
-    # An ignored signal stays ignored, for the program too.
-    earlier = {
-        number: handler
-        for number, handler in handlers.items()
-        if handler not in (signal.SIG_IGN, None)
-    }
+    found = {number: signal.getsignal(number) for number in numbers if is_main}
+    earlier = {number: each for number, each in found.items() if each not in (signal.SIG_IGN, None)}
     for number in earlier:
-        signal.signal(number, keep)
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        for number, each in earlier.items():
+            signal.signal(number, each)
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let the signals that end this process wait for the end of the `with` block."""
+    arrived: list[int] = []
+    try:
+        with handled(ENDING_SIGNALS, lambda number, _: arrived.append(number)):
+            yield
+    finally:
         for late in arrived:
             signal.raise_signal(late)
 

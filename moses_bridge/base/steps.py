@@ -19,6 +19,7 @@ from types import FrameType
 from moses_bridge.base.errors import ToolError
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.machine import machine
+from moses_bridge.base.programs import ENDING_SIGNALS, handled
 from moses_bridge.base.progress import duration, unless_full
 from moses_bridge.base.provenance import own_version
 from moses_bridge.base.textio import append_line, read_lines
@@ -26,7 +27,6 @@ from moses_bridge.base.textio import append_line, read_lines
 LOG_NAME = "steps.jsonl"
 A_STEP = "a line of `moses-bridge step`"
 KIBIBYTE = 1024
-FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = 128  # a shell's exit status for signal n is 128 + n
 
 
@@ -155,24 +155,20 @@ def _run(command: Sequence[str]) -> int:
     started: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            return  # the command has it, too; it would inherit an ignored signal
         if started:
             started[0].send_signal(number)
         else:
             early.append(number)
 
-    def leave_to_command(number: int, frame: FrameType | None) -> None:
-        """Do nothing at an interrupt; the command would inherit an ignored signal."""
-
-    earlier = {number: signal.signal(number, forward) for number in FORWARDED}
-    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, leave_to_command)
     try:
-        started.append(subprocess.Popen(command))
-        for number in early:
-            started[0].send_signal(number)
-        return started[0].wait()
+        with handled(ENDING_SIGNALS, forward):
+            started.append(subprocess.Popen(command))
+            for number in early:
+                started[0].send_signal(number)
+            return started[0].wait()
     except OSError as error:
         raise ToolError(command, None, str(error)) from error
     finally:
         sys.stdout.flush()
-        for number, previous in earlier.items():
-            signal.signal(number, previous)
