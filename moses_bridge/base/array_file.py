@@ -30,19 +30,11 @@ class ArrayFile(Generic[Kind]):
         return self._length
 
     def append(self, values: NDArray[Any]) -> None:
-        """Write numbers (n,) at the end.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write numbers (n,) at the end; OSError if the disk is full."""
         self.write(self._length, values)
 
     def write(self, first: int, values: NDArray[Any]) -> None:
-        """Write numbers (n,) from index `first` on.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write numbers (n,) from index `first` on; OSError if the disk is full."""
         data = np.ascontiguousarray(values, self._kind).view(np.uint8).data
         offset = first * self._kind.itemsize
         while data:
@@ -56,11 +48,7 @@ class ArrayFile(Generic[Kind]):
         self._length = length
 
     def read(self, first: int, end: int) -> NDArray[Kind]:
-        """The numbers at `first` to `end - 1`, *Shape:* (end - first,).
-
-        Raises:
-            EOFError: the array is shorter.
-        """
+        """The numbers at `first` to `end - 1`, *Shape:* (end - first,); EOFError if the array is shorter."""
         values = np.empty(end - first, self._kind)
         data, offset = values.view(np.uint8).data, first * self._kind.itemsize
         while data:
@@ -115,11 +103,7 @@ class ArrayFiles(contextlib.ExitStack):
         self.directory = directory
 
     def new(self, kind: type[Kind]) -> ArrayFile[Kind]:
-        """An empty array.
-
-        Raises:
-            OSError: no file can be made in the directory.
-        """
+        """An empty array; OSError if no file can be made in the directory."""
         opened = tempfile.TemporaryFile(dir=self.directory, buffering=0)  # noqa: SIM115 - entered
         file = self.enter_context(opened)
         return ArrayFile(cast(BinaryIO, file), kind)

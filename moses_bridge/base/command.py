@@ -12,7 +12,6 @@ import resource
 import shlex
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -196,10 +195,8 @@ def _without_required(command: click.Command) -> click.Command:
 def command(function: Callable[..., None]) -> Command:
     """Make a command of a `CommandGroup`, with the function's name, and its docstring as help.
 
-    The first sentence of the docstring is also its line in the help of the group: 59 characters at most.
-
-    Args:
-        function: its parameters are the options and arguments; see `parameters_of`.
+    Its options and arguments are those of `parameters_of`. The first sentence of the docstring is also its line
+    in the help of the group: 59 characters at most.
     """
 
     def run(**values: Any) -> None:
@@ -333,7 +330,7 @@ def _advice(error: OSError) -> str:
 def _tidy_when_ended() -> Iterator[None]:
     """End other processes and remove unfinished files when a signal ends this one, unless it is a worker."""
     # Slow imports for `--help`.
-    from moses_bridge.base.programs import end_programs, end_workers
+    from moses_bridge.base.programs import end_programs, end_workers, handled
 
     owner = os.getpid()
 
@@ -351,17 +348,12 @@ def _tidy_when_ended() -> Iterator[None]:
         raise KeyboardInterrupt
 
     own = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGINT: interrupt}
-    is_main = threading.current_thread() is threading.main_thread()
-    found = {number: signal.getsignal(number) for number in own if is_main}
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    replaced = {number: handler for number, handler in found.items() if handler in usual}
-    for number in replaced:
-        signal.signal(number, own[number])
-    try:
+    with contextlib.ExitStack() as stack:
+        for number, handler in own.items():
+            if signal.getsignal(number) in usual:
+                stack.enter_context(handled([number], handler))
         yield
-    finally:
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
 
 
 def _close_output() -> None:

@@ -32,13 +32,7 @@ _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 120, 120
 
 
 class WrongValueError(ConfigError):
-    """A value of the wrong type.
-
-    Args:
-        where: the file or other source, and the names of the key and its tables.
-        found: the value, quoted by `shown_value`.
-        expected: the expected type or values.
-    """
+    """A value, quoted by `shown_value`, of another type than expected, and the names of its key and file."""
 
     def __init__(self, where: str, found: str, expected: str) -> None:
         self.where = where
@@ -104,11 +98,7 @@ class Below(Limit):
 
 
 def load_toml(path: StrPath) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises:
-        InputError: the file is missing, is not TOML, or is nested too deeply.
-    """
+    """Read a TOML file; InputError if the file is missing, is not TOML, or is nested too deeply."""
     with open_read(path) as stream:
         data = stream.read()
         if LONG_KEY.search(data):
@@ -163,13 +153,9 @@ def from_mapping(
 ) -> Config:
     """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
 
-    A dataclass may list keys of earlier versions in `former_keys`, each with the text to write instead.
-
-    Args:
-        kind: the dataclass.
-        mapping: settings by name; a nested table changes only its own keys in the default of its field.
-        where: source of the mapping, for errors.
-        defaults: settings with the values of keys not in the mapping; None for the dataclass's defaults.
+    A nested table changes only its own keys in the default of its field. Keys missing in the mapping have the
+    values of `defaults`, or else of the dataclass. `where` names the mapping in errors. A dataclass may list
+    keys of earlier versions in `former_keys`, each with the text to write instead.
 
     Raises:
         ConfigError: a key is unknown (the message names the nearest valid one), one without default is
@@ -227,11 +213,7 @@ def check_limits(settings: Any) -> None:
 
 
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:
-    """The settings of a file, overridden by options of the command line.
-
-    Args:
-        config: the settings of the file.
-        options: values by key, like "loop.max_minutes" in a table; None for an option not given.
+    """The settings of a file, overridden by options by key, "loop.max_minutes" in a table; None is not given.
 
     Raises:
         ConfigError: a value is out of its limits.

@@ -44,11 +44,7 @@ class Setting:
 
 
 def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
-    """Yield each key of a dataclass of settings in order, a table before its keys.
-
-    Args:
-        config: the dataclass.
-        table: name of its table, "" for a whole file.
+    """Yield each key of a dataclass of settings in order, a table before its keys; `table` is its own name.
 
     Raises:
         TypeError: the docstring has no meaning for a field.
@@ -106,11 +102,7 @@ def _attribute_lines(docstring: str) -> Iterator[str]:
 
 
 def type_in_words(hint: Any) -> str:
-    """A type in TOML's words; None is left out.
-
-    Raises:
-        TypeError: no value in TOML has this type.
-    """
+    """A type in TOML's words; None is left out; TypeError if no value in TOML has this type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return type_in_words(hint.__origin__)
@@ -212,11 +204,7 @@ def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str
 
 
 def toml_value(value: Any) -> str:
-    """A value in TOML's notation.
-
-    Raises:
-        ConfigError: TOML has no values of this type.
-    """
+    """A value in TOML's notation; ConfigError if TOML has no values of this type."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):

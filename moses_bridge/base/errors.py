@@ -46,15 +46,7 @@ class UserError(Exception):
 
 
 class InputError(UserError):
-    """A fault in an input file.
-
-    Args:
-        path: the file.
-        line: 1-based line number, or None if the fault is not in one line.
-        found: the faulty part.
-        expected: a description of valid input.
-        hint: advice.
-    """
+    """A fault in an input file, in a line from 1 or (None) in no single one: found, expected, advice."""
 
     def __init__(
         self,
@@ -84,13 +76,7 @@ class ConfigError(UserError):
 
 
 class ToolError(UserError):
-    """An external program that is missing or failed.
-
-    Args:
-        command: the program and its arguments.
-        exit_code: its exit status, or None if it could not be started.
-        stderr_tail: the last lines it wrote to standard error, or why it could not start.
-    """
+    """A program that failed, with the end of its messages, or (exit_code None) why it could not start."""
 
     def __init__(self, command: Sequence[str], exit_code: int | None, stderr_tail: str) -> None:
         self.command = tuple(command)

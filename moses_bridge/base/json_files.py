@@ -23,11 +23,7 @@ MOST_BYTES = 1 << 30  # of a file: Python's values take some ten times as much m
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises:
-        InputError: the file is missing, no plain file, too large, no JSON, or nested too deeply.
-    """
+    """Read JSON; InputError if the file is missing, no plain file, too large, no JSON, or nested too deeply."""
     check_plain_file(path)
     try:
         n_bytes = path.stat().st_size
@@ -123,10 +119,6 @@ def check_plain_file(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON, whole or not at all.
-
-    Raises:
-        OSError: the file cannot be written; the error names it.
-    """
+    """Write indented JSON, whole or not at all; OSError if the file cannot be written; the error names it."""
     with open_write(path) as stream:
         stream.write(json.dumps(value, indent=1).encode() + b"\n")

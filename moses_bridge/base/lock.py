@@ -35,12 +35,9 @@ _OF_COMMAND: set[Path] = set()  # what the running command holds, for all that i
 def held_file(target: Path, waits: bool = False) -> Iterator[None]:
     """Lock a file for writing, until the end of the `with` block; a link is followed.
 
-    It excludes other callers of this function only. On a file system without locks (some network ones), a
-    warning on standard error replaces the lock.
-
-    Args:
-        target: the file, or a directory that appears when it is complete.
-        waits: wait for another command that writes it, instead of refusing.
+    It excludes other callers of this function only. The file may be a directory that appears when it is
+    complete. With `waits` another command that writes it is waited for, not refused. On a file system without
+    locks (some network ones), a warning on standard error replaces the lock.
 
     Raises:
         UserError: another command is writing the file; the error names it. Or the name of the lock is taken

@@ -31,12 +31,10 @@ class Observations(NamedTuple):
 def fitted_weights(observations: Observations) -> NDArray[np.float64]:
     """The weights that maximise sum_n counts_n log(w·values_n / w·masses_n), (n_models,); they sum to 1.
 
-    With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is unique. Otherwise
-    each step replaces the logarithm of w·masses by its tangent (an MM algorithm, like Hunter's for
-    Bradley-Terry models, 2004). No step lowers the likelihood; the search begins at equal weights.
-
-    Args:
-        observations: at least one with a value above 0; those without one are left out.
+    With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is unique. Otherwise each
+    step replaces the logarithm of w·masses by its tangent (an MM algorithm, like Hunter's for Bradley-Terry
+    models, 2004). No step lowers the likelihood; the search begins at equal weights. Observations without a
+    value above 0 are left out; at least one has such a value.
     """
     values, masses, counts = _possible(observations)
     weights = np.full(values.shape[1], 1.0 / values.shape[1])
@@ -54,11 +52,9 @@ def fitted_weights(observations: Observations) -> NDArray[np.float64]:
 
 
 def cross_entropy(observations: Observations, weights: NDArray[np.float64]) -> float:
-    """Mean of -log2(w·values / w·masses), in bits per observation known to a model.
+    """Mean of -log2(w·values / w·masses), in bits per observation known to a model, of which there is one.
 
-    Args:
-        observations: at least one with a value above 0.
-        weights: (n_models,) positive; only their ratios matter.
+    Weights are positive, *Shape:* (n_models,); only their ratios matter.
     """
     values, masses, counts = _possible(observations)
     bits = np.log2(masses @ weights) - np.log2(values @ weights)

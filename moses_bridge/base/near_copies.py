@@ -35,15 +35,11 @@ def nearest_similarities(
 ) -> NDArray[np.float64]:
     """Similarity of each sentence to the nearest of the others: 1 - edit distance / words of the longer one.
 
-    This is the fuzzy match score of translation memories (Koehn & Senellart 2010, section 3), with the
-    distance of Levenshtein (1966) on words. All others of a possible length are compared.
-
-    Args:
-        sentences: tokenised, words separated by blanks.
-        others: the same.
-        least: smaller similarities are 0; above 0, at most 1. The nearer to 1, the faster.
-        ranks: numbers of the sentences and of the others; a sentence is compared only with higher ones.
-        jobs: number of threads; -1 takes one for each processor.
+    This is the fuzzy match score of translation memories (Koehn & Senellart 2010, section 3), with the distance
+    of Levenshtein (1966) on words, which are separated by blanks. All others of a possible length are compared;
+    with ranks of the sentences and of the others, only those with a higher one. Similarities below `least`,
+    above 0 and at most 1, are 0: the nearer to 1, the faster. `jobs` are threads; -1 takes one for each
+    processor.
 
     Returns:
         *Shape:* (n_sentences,), 0 to 1, rounded to nine digits.

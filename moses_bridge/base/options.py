@@ -158,11 +158,9 @@ class PrintConfig(click.Option):
 
 
 def parameters_of(function: Callable[..., None]) -> Iterator[click.Parameter]:
-    """The options and arguments of a command.
+    """The options and arguments of a command: its parameters, or the fields of those that are data classes.
 
-    Args:
-        function: each of its parameters is one, with the help as a text in its `Annotated` type, or is of a
-            data class of options and arguments.
+    The help of a parameter is a text in its `Annotated` type.
 
     Raises:
         TypeError: an option has no help.

@@ -49,11 +49,7 @@ def protected(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[None]:
 
 
 def refuse_protected(target: str | os.PathLike[str]) -> None:
-    """Refuse to replace an input of the running command.
-
-    Raises:
-        ConfigError: the target is an input.
-    """
+    """Refuse to replace an input of the running command; ConfigError if the target is an input."""
     identity = _identity(os.fspath(target))
     if identity in _PROTECTED:
         raise _named_twice(os.fspath(target), _PROTECTED[identity])

@@ -92,14 +92,8 @@ def running(
 ) -> Iterator[Program]:
     """A program whose standard output is read; the end of the `with` block waits for its end.
 
-    If the block raises an error, the program is ended with its children.
-
-    Args:
-        command: the program and its arguments.
-        stdin: its standard input; see `subprocess.Popen`.
-        stderr: its standard error.
-        folder: its working directory; None for that of this process.
-        environment: its environment; None for that of this process.
+    If the block raises an error, the program is ended with its children. Input and messages are as in
+    `subprocess.Popen`; without a folder or an environment it has those of this process.
 
     Raises:
         ToolError: it cannot be started.
@@ -149,38 +143,36 @@ def _start(
 
 
 @contextlib.contextmanager
-def _signals_later() -> Iterator[None]:
-    """Let the signals that end this process wait for the end of the `with` block."""
-    arrived: list[int] = []
-
-    def keep(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
-
+def handled(
+    numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]
+) -> Iterator[None]:
+    """Let a function handle signals in a `with` block of the main thread; ignored ones stay ignored."""
     is_main = threading.current_thread() is threading.main_thread()
-    handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS if is_main}
-    # An ignored signal stays ignored, for the program too.
-    earlier = {
-        number: handler
-        for number, handler in handlers.items()
-        if handler not in (signal.SIG_IGN, None)
-    }
+    found = {number: signal.getsignal(number) for number in numbers if is_main}
+    earlier = {number: each for number, each in found.items() if each not in (signal.SIG_IGN, None)}
     for number in earlier:
-        signal.signal(number, keep)
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        for number, each in earlier.items():
+            signal.signal(number, each)
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let the signals that end this process wait for the end of the `with` block."""
+    arrived: list[int] = []
+    try:
+        with handled(ENDING_SIGNALS, lambda number, _: arrived.append(number)):
+            yield
+    finally:
         for late in arrived:
             signal.raise_signal(late)
 
 
 def end_programs(programs: Collection[Program] | None = None) -> None:
-    """End programs with their children, by SIGTERM and, where that is not enough, SIGKILL.
-
-    Args:
-        programs: those started here; None for all that are running.
-    """
+    """End these programs or all running ones, with their children, by SIGTERM and, if need be, SIGKILL."""
     has_lock = _STARTING.acquire(timeout=GRACE_SECONDS)  # another thread may be starting one
     try:
         ended = [*(_RUNNING if programs is None else programs)]

@@ -38,14 +38,8 @@ class Progress:
     """Count of finished units, shown on standard error during a `with` block.
 
     The time left is estimated from the time since the first update: often only the first unit waits for
-    compiled code.
-
-    Args:
-        label: name of the work.
-        total: number of units, if known; it is raised if too small.
-        unit: name of the units, in the plural.
-        done: units finished by an earlier run; they count in the share, but not in the rate.
-        share: share finished by an earlier run, if updates pass a share instead of counting units.
+    compiled code. A total that is too small is raised. `done` units, or the `share` where updates pass a share
+    instead of counting units, are of an earlier run: they count in the share shown, but not in the rate.
     """
 
     def __init__(
@@ -97,12 +91,9 @@ class Progress:
             _OPEN[-1]._show()
 
     def update(self, n_units: int = 1, note: str = "", share: float | None = None) -> None:
-        """Count n_units more as finished.
+        """Count n_units more as finished; the note, a loss say, is shown after the count.
 
-        Args:
-            n_units: number of units.
-            note: shown after the count: a loss, say.
-            share: finished share of the work, 0 to 1, if it is not counted in units.
+        `share` is the finished share of the work, 0 to 1, if it is not counted in units.
         """
         self.done += n_units
         if self.total is not None and self.done > self.total:
@@ -199,14 +190,9 @@ class Progress:
 
 
 class LineProgress(Progress):
-    """Count of finished lines of a file, with estimated share and time left.
+    """Count of finished lines of a file, with share and time left if their number can be estimated.
 
-    Args:
-        label: name of the work.
-        path: the file. If its lines cannot be estimated, only the count is shown.
-        unit: name of its lines, in the plural.
-        done: lines finished by an earlier run.
-        n_parts: number of equal parts of the lines; this is the progress through one of them.
+    `done` lines are of an earlier run; this is the progress through one of `n_parts` equal parts of the file.
     """
 
     def __init__(

@@ -30,12 +30,9 @@ class Provenance:
     """The origin of a result. It names no host, no user and no place outside the working directory.
 
     Attributes:
-        command: the command line.
         commit: of the program's source tree, None without one.
         changed: whether that tree, or the program, differs from the commit; None without one.
-        version: of the package, None if it is not installed.
         date: day, UTC, ISO 8601.
-        processor: its model.
         n_processors: processors usable by the program.
         inputs: SHA-256 of the files read, by name.
     """
@@ -82,11 +79,7 @@ def shown_path(path: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """SHA-256 of a file, in hexadecimal; InputError if the file cannot be read."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

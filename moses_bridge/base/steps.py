@@ -19,6 +19,7 @@ from types import FrameType
 from moses_bridge.base.errors import ToolError
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.machine import machine
+from moses_bridge.base.programs import ENDING_SIGNALS, handled
 from moses_bridge.base.progress import duration, unless_full
 from moses_bridge.base.provenance import own_version
 from moses_bridge.base.textio import append_line, read_lines
@@ -26,7 +27,6 @@ from moses_bridge.base.textio import append_line, read_lines
 LOG_NAME = "steps.jsonl"
 A_STEP = "a line of `moses-bridge step`"
 KIBIBYTE = 1024
-FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = 128  # a shell's exit status for signal n is 128 + n
 
 
@@ -36,8 +36,6 @@ class Step:
 
     Attributes:
         name: name of its product.
-        command: its command line.
-        version: version of this package.
         started: date and time, UTC, ISO 8601.
         seconds: seconds from its start to its end.
         processor_seconds: processor time of the command and its children, in seconds.
@@ -58,15 +56,10 @@ class Step:
 
 
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
-    """Run a command and add a line about it to a log.
+    """Run a command that makes `name`, and add a line about it to a log, made if missing.
 
-    The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt
-    from the terminal reaches both processes; only the command reacts.
-
-    Args:
-        command: program and arguments.
-        log: the log; made if missing.
-        name: name of the command's product.
+    The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt from
+    the terminal reaches both processes; only the command reacts.
 
     Returns:
         Its exit status, 128 + n if signal n ended it.
@@ -84,24 +77,14 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
 
 @contextlib.contextmanager
 def recorded_step(log: Path, name: str, command: str) -> Iterator[None]:
-    """Log the `with` block as a step of this process, unless it raises an error.
-
-    Args:
-        log: the log; made with its directory if missing.
-        name: name of the product.
-        command: the command line.
-    """
+    """Log the `with` block as a step of this process, unless it raises an error; see `run_step`."""
     finish = _measured(name, command, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     yield
     _append(finish(0), log)
 
 
 def read_steps(log: Path) -> list[Step]:
-    """The steps in a log.
-
-    Raises:
-        InputError: the log is missing, or a line is malformed.
-    """
+    """The steps in a log; InputError if the log is missing, or a line is malformed."""
     return [
         record_of(Step, parse_json(line, log, number, A_STEP), log, A_STEP, line=number)
         for number, line in enumerate(read_lines(log), start=1)
@@ -172,24 +155,20 @@ def _run(command: Sequence[str]) -> int:
     started: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            return  # the command has it, too; it would inherit an ignored signal
         if started:
             started[0].send_signal(number)
         else:
             early.append(number)
 
-    def leave_to_command(number: int, frame: FrameType | None) -> None:
-        """Do nothing at an interrupt; the command would inherit an ignored signal."""
-
-    earlier = {number: signal.signal(number, forward) for number in FORWARDED}
-    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, leave_to_command)
     try:
-        started.append(subprocess.Popen(command))
-        for number in early:
-            started[0].send_signal(number)
-        return started[0].wait()
+        with handled(ENDING_SIGNALS, forward):
+            started.append(subprocess.Popen(command))
+            for number in early:
+                started[0].send_signal(number)
+            return started[0].wait()
     except OSError as error:
         raise ToolError(command, None, str(error)) from error
     finally:
         sys.stdout.flush()
-        for number, previous in earlier.items():
-            signal.signal(number, previous)

@@ -234,9 +234,7 @@ def open_directory(target: Path, replaced: Sequence[str] = ()) -> Iterator[Path]
 def temporary_directory(name: str, parent: Path | None = None) -> Iterator[Path]:
     """A unique directory, unreadable to other users; it is removed at the end of the `with` block.
 
-    Args:
-        name: what it is for, a part of its name.
-        parent: where; None for the directory of temporary files (TMPDIR).
+    `name`, what it is for, is a part of its name; its parent is by default the one of temporary files (TMPDIR).
 
     Raises:
         OSError: the parent cannot be written.

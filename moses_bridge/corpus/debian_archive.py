@@ -48,12 +48,7 @@ OFFERED_LANGUAGE = re.compile(r"/i18n/Translation-([A-Za-z_@]+)(?:\.\w+)?$")
 
 
 class DebianArchive:
-    """The archive of the machine's own sources, fetched once into a folder of our own.
-
-    Args:
-        folder: folder of indexes and packages.
-        languages: languages of the needed description indexes.
-    """
+    """The archive of the machine's own sources, fetched once into a folder: packages, indexes by language."""
 
     def __init__(self, folder: Path, languages: Sequence[str]) -> None:
         self.folder = folder.resolve()
@@ -206,11 +201,7 @@ def _open_to_sandbox(folder: Path) -> None:
 
 
 def find_apt(program: str) -> str:
-    """The path of a program of apt or dpkg.
-
-    Raises:
-        UserError: it is not installed.
-    """
+    """The path of a program of apt or dpkg; UserError if it is not installed."""
     path = shutil.which(program)
     if path is None:
         raise UserError(NO_APT.format(program))

@@ -52,11 +52,7 @@ class DomainModels:
 
 
 def read_domain_models(domain: Sequence[Path], general: Sequence[Path]) -> list[DomainModels]:
-    """Read the models of each side, ARPA files.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Read the models of each side, ARPA files; InputError if a file is malformed."""
     pairs = zip(domain, general, strict=True)
     return [DomainModels(LmIndex.read(one), LmIndex.read(other)) for one, other in pairs]
 
@@ -66,16 +62,10 @@ def estimate_domain_models(
 ) -> list[DomainModels]:
     """Make the models of each side from text of the domain and the same number of words of general text.
 
-    Both models of a side know the words occurring at least `min_count` times in the domain's text; all
-    others are <unk> (Moore and Lewis 2010). Smoothing is modified Kneser-Ney.
-
-    Args:
-        domain: text of the domain, a file per side; two sides are parallel.
-        general: general text in the same languages; read once. Lines are drawn at random until they have as
-            many words, on both sides together, as the domain's text.
-        order: words of the longest n-grams.
-        min_count: smallest number of occurrences of a word.
-        seed: seed of the draw.
+    Domain and general text are a file per side; two sides are parallel. General text is read once: lines are
+    drawn at random until they have as many words, on both sides together, as the domain's text. Both models of
+    a side know the words occurring at least `min_count` times in the domain's text; all others are <unk> (Moore
+    and Lewis 2010). Smoothing is modified Kneser-Ney.
 
     Raises:
         InputError: a text is empty, has no word often enough, or has fewer lines than another one.

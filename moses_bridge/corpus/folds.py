@@ -34,8 +34,6 @@ class FoldedText:
 
     Attributes:
         prefix: prefix of both sides: corpus/train for corpus/train.en and corpus/train.fr.
-        source: source language.
-        target: target language.
         groups: the document of each sentence, one per line; None if unknown.
         links: word alignment, one line per sentence pair; None if the systems align their own text.
     """
@@ -60,14 +58,8 @@ def cut_folds(text: FoldedText, out: Path, n_folds: int = 10, seed: int = 1) -> 
     written last and marks complete folds.
 
     In the order of a keyed hash of their names, documents go to the fold with the fewest sentences so far.
-    Sentences without a document (no groups, or an empty line there) are cut into contiguous pieces of the
-    same size.
-
-    Args:
-        text: the text.
-        out: directory to write.
-        n_folds: number of folds.
-        seed: seed of the order of documents.
+    Sentences without a document (no groups, or an empty line there) are cut into contiguous pieces of the same
+    size.
 
     Returns:
         The number of sentences of each fold.
@@ -152,15 +144,10 @@ def _write(
 
 
 def join_folds(folds: StrPath, lists: Sequence[StrPath], out: StrPath) -> int:
-    """Join n-best lists made fold by fold to one list of the whole text.
+    """Join n-best lists made fold by fold, in their order, to one list of the whole text.
 
     Sentence n of a fold's list gets the number of the fold's n-th line in the text; nothing else changes.
-    Entries are in the order of the lists.
-
-    Args:
-        folds: the fold of each line of the text, from 1: OUT/folds of `cut_folds`.
-        lists: the list of each fold, in the order of the folds.
-        out: the list to write; its suffix chooses the compression.
+    `folds` has the fold of each line of the text, from 1: OUT/folds of `cut_folds`.
 
     Returns:
         The number of entries.

@@ -42,14 +42,10 @@ def line_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
 def bilingual_pairs(
     files: Sequence[Path], source: str, target: str, columns: tuple[int, int], dropped: Counter[str]
 ) -> Iterator[TextPair]:
-    """Yield the pairs of files with both languages, file by file.
+    """Yield the pairs of files with both languages, file by file: TMX, gettext catalogues (.po, .mo) or .tsv.
 
-    Args:
-        files: TMX, gettext catalogues (.po, .mo) or tables (.tsv), compressed or not.
-        source: source language code.
-        target: target language code.
-        columns: columns of source and target in a table, from 1.
-        dropped: counts the entries lacking one of the languages.
+    Columns are those of source and target in a table, from 1; `dropped` counts the entries lacking one of the
+    languages.
 
     Raises:
         ConfigError: a file has another suffix.
@@ -112,12 +108,8 @@ def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str,
     """Yield the translated messages of a gettext catalogue, by sentence if both sides have the same number.
 
     Fuzzy and obsolete messages are left out. A singular goes with the first plural form, a plural with the
-    last. The header's "Language" gives the language of the translations; without it, they are the target.
-
-    Args:
-        path: the catalogue, text (.po) or compiled (.mo); a suffix of compression may follow.
-        source: source language code.
-        target: target language code.
+    last. The header's "Language" gives the language of the translations; without it, they are the target. The
+    catalogue is text (.po) or compiled (.mo); a suffix of compression may follow.
 
     Raises:
         InputError: it is malformed, not in the encoding it names, or in neither language.

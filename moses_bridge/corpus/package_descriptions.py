@@ -85,14 +85,9 @@ def description_pairs(
 ) -> Iterator[TextPair]:
     """Yield the sentences of all descriptions existing in both languages, in order of package.
 
-    Args:
-        source_index: Translation-XX of the source language.
-        target_index: Translation-XX of the target language.
-        source: source language code.
-        target: target language code.
-        dropped: counts the texts not aligned.
-        source_packages: source packages, the groups of sentences: packages of one source have much text in
-            common. Other packages are groups of their own.
+    The indexes are files Translation-XX. Source packages are the groups of sentences, since packages of one
+    source have much text in common; other packages are groups of their own. `dropped` counts the texts not
+    aligned.
     """
     sources = read_descriptions(source_index, source)
     targets = read_descriptions(target_index, target)

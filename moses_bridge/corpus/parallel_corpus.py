@@ -37,9 +37,6 @@ class CorpusReport:
     """The sizes of a corpus.
 
     Attributes:
-        source: source language.
-        target: target language.
-        origin: as in the settings.
         pairs: sentence pairs of each part ("train", "dev", "test").
         source_words: source tokens of each part.
         target_words: target tokens of each part.
@@ -74,18 +71,12 @@ def prepare_corpus(
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
     OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts and
-    the digests of fetched files, which stay in OUT/download. The same files and config give the same bytes.
-    The texts of `train_sizes` are OUT/train-SIZE.*, with the same files as train. OUT/train.SOURCE is
-    written last and marks a complete corpus.
+    the digests of fetched files, which stay in OUT/download. The same files and config give the same bytes. The
+    texts of `train_sizes` are OUT/train-SIZE.*, with the same files as train. OUT/train.SOURCE is written last
+    and marks a complete corpus.
 
-    Args:
-        source: source language, a code as "en" or "pt_BR".
-        target: target language.
-        out: folder to write.
-        config: origin and sizes.
-        source_file: the user's source sentences, for the origin "files" alone.
-        target_file: their translations, line by line.
-        files: the user's files with both languages, for the origin "files": .tmx, .po, .mo, .tsv.
+    Languages are codes as "en" or "pt_BR". The user's files, for the origin "files" alone, are source sentences
+    with their translations, line by line, or `files` with both languages: .tmx, .po, .mo, .tsv.
 
     Returns:
         The counts, as in OUT/corpus.json.

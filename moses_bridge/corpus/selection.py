@@ -101,20 +101,15 @@ def select_text(
     outs: Sequence[Path] = (),
     scores_out: Path | None = None,
 ) -> SelectReport:
-    """Score each line of a text by its similarity to a domain, and write the best ones.
+    """Score each line of a text, or of two parallel ones, by similarity to a domain; write the best ones.
 
-    The score of one text is the difference of cross-entropies of Moore and Lewis (2010); of two parallel
-    ones, the sum over both sides of Axelrod et al. (2011). Lines keep their bytes and order. Of equal lines
-    the first ranks higher; a line without words on a side ranks last. The texts are read for the general
-    model's sample, if one is made, to score them and to write.
+    The score of one text is the difference of cross-entropies of Moore and Lewis (2010); of two parallel ones,
+    the sum over both sides of Axelrod et al. (2011). Lines keep their bytes and order. Of equal lines the first
+    ranks higher; a line without words on a side ranks last. The texts are read for the general model's sample,
+    if one is made, to score them and to write.
 
-    Args:
-        texts: one tokenised text, or two parallel ones.
-        domain: the domain to resemble.
-        config: settings.
-        outs: files for the chosen lines, one for each text; none if the settings choose nothing.
-        scores_out: file for the scores, one per line in nats per word, smaller is better; "inf" for a line
-            without words.
+    The chosen lines of each text go to one of `outs`; none if the settings choose nothing. `scores_out` has a
+    score per line, nats per word, smaller is better; "inf" for a line without words.
 
     Raises:
         ConfigError: files or settings do not fit together.

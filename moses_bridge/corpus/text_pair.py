@@ -22,8 +22,6 @@ class TextPair:
     Attributes:
         group: the package or document it comes from; a group lies in one part of the corpus.
             None keeps the pair out of dev and test.
-        source: source text.
-        target: target text.
     """
 
     group: str | None

@@ -19,17 +19,12 @@ MOST_LANGUAGES_SHOWN = 8
 def tmx_pairs(
     path: Path, source: str, target: str, dropped: Counter[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of all units with both languages.
+    """Yield the texts of all units with both languages; `dropped` counts the others.
 
     A language without region takes all its regions, the one without region first: "en" takes xml:lang="en",
-    "EN-us" and "en_GB"; "pt_BR" takes "pt-BR" alone. Inline tags are left out with their code; text marked
-    by <hi> stays. Entities declared by the file are refused; nothing outside the file is read.
-
-    Args:
-        path: the file, in any encoding named by its XML declaration or byte order mark.
-        source: source language code.
-        target: target language code.
-        dropped: counts the units lacking a language.
+    "EN-us" and "en_GB"; "pt_BR" takes "pt-BR" alone. Inline tags are left out with their code; text marked by
+    <hi> stays. Entities declared by the file are refused; nothing outside the file is read. The file is in any
+    encoding named by its XML declaration or byte order mark.
 
     Raises:
         InputError: it is no TMX, malformed XML, declares entities, or has no unit with both languages.

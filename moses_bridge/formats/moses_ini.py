@@ -68,7 +68,6 @@ class MosesIni:
     """A moses.ini.
 
     Attributes:
-        path: its path.
         lines: all its lines, without "\\n"; those of version 1 as version 2.
         features: the lines of [feature], in order.
         weights: the lines of [weight].
@@ -108,11 +107,7 @@ class MosesIni:
         return of_features + [(WEIGHT_FILE, path) for path in self.settings.get(WEIGHT_FILE, ())]
 
     def feature(self, name: str) -> Feature:
-        """The feature of this name.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The feature of this name; InputError if there is none."""
         for feature in self.features:
             if feature.name == name:
                 return feature

@@ -48,14 +48,8 @@ def with_added_scores(
 ) -> MosesIni:  # fmt: skip
     """Change num-features, path and weights for a table with added scores, in one edit.
 
-    A group of tables has the scores of its members, so it changes as well.
-
-    Args:
-        ini: the ini of the old table.
-        feature_name: the phrase table's feature.
-        table_path: the new table.
-        initial_weights: one weight for each added score.
-        n_replaced: number of the old table's last scores removed.
+    The last `n_replaced` scores of the old table are removed. A group of tables has the scores of its members,
+    so it changes as well.
 
     Raises:
         InputError: the ini has no such feature or no weights for it, or the path contains a blank or
@@ -117,11 +111,7 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
 
 
 def with_weight_file(ini: MosesIni, path: Path) -> MosesIni:
-    """Change the file in [weight-file].
-
-    Raises:
-        InputError: the path contains a blank or "#", where Moses cuts it.
-    """
+    """Change the file in [weight-file]; InputError if the path contains a blank or "#", where Moses cuts it."""
     new = _whole_path(ini.path, path).encode("utf-8", "surrogateescape")
     return parse_ini(_edited(ini.lines, WEIGHT_FILE, lambda text, line: new), ini.path)
 

@@ -170,11 +170,7 @@ class _Conversion:
 
 
 def finite_weight(text: str, path: Path, line_number: int) -> float:
-    """Parse a weight.
-
-    Raises:
-        InputError: it is not a finite number.
-    """
+    """Parse a weight; InputError if it is not a finite number."""
     value = to_number(text.encode("utf-8", "surrogateescape"))
     if not math.isfinite(value):
         raise InputError(path, line_number, f"the weight {text!r}", "a finite number")

@@ -91,9 +91,8 @@ class NgramScorer(Protocol):
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """Natural log p(last word | words before it, source around the place), *Shape:* (n,).
 
-        Args:
-            ngrams: numbers of words, oldest first, with the source place before them if `reads_source`,
-                *Shape:* (n, row_width).
+        An n-gram has numbers of words, oldest first, after the source place if `reads_source`, *Shape:* (n,
+        row_width).
         """
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -162,11 +161,7 @@ class NeuralLm:
 
     @classmethod
     def parse(cls, text: str) -> NeuralLm:
-        """Parse NAME=COMMAND.
-
-        Raises:
-            ConfigError: the name or the command is missing or malformed.
-        """
+        """Parse NAME=COMMAND; ConfigError if the name or the command is missing or malformed."""
         name, _, command = text.partition("=")
         try:
             words = tuple(shlex.split(command))
@@ -184,12 +179,7 @@ def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
 
 
 class LostScorer(Exception):
-    """A failure of a scorer noticed by a process that did not start it, and so cannot get its exit status.
-
-    Args:
-        pid: the scorer's process.
-        what: the failure.
-    """
+    """A failure of a scorer noticed by a process that did not start it, and so cannot get its exit status."""
 
     def __init__(self, pid: int, what: str) -> None:
         super().__init__(pid, what)
@@ -200,9 +190,6 @@ class ScorerProcess:
     """An `NgramScorer` in its own process, from `with` to the end of the block.
 
     Processes forked meanwhile may use it, one at a time; they raise `LostScorer` if it fails.
-
-    Args:
-        command: the program and its arguments.
 
     Raises:
         ToolError: it cannot be started, ends too early, or answers nonsense.
@@ -235,11 +222,7 @@ class ScorerProcess:
         return np.frombuffer(self._ask(WORDS, b"\n".join(words), 4 * len(words)), "<i4")
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """See `NgramScorer`.
-
-        Raises:
-            ToolError: the command counts the places differently.
-        """
+        """See `NgramScorer`; ToolError if the command counts the places differently."""
         if not self.reads_source:
             return n_places(sources)
         payload = b"".join(source + b"\n" for source in sources)

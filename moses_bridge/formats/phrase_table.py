@@ -342,11 +342,7 @@ def score_tokens(column: bytes) -> list[bytes]:
 
 
 def parse_score(token: bytes, path: StrPath, line_number: int) -> float:
-    """Parse one dense score.
-
-    Raises:
-        InputError: it is not a finite number of 0 or more.
-    """
+    """Parse one dense score; InputError if it is not a finite number of 0 or more."""
     score = to_number(token)
     if not 0 <= score < math.inf:
         raise _score_fault(token, path, line_number)
@@ -423,22 +419,14 @@ def has_counts(line: bytes) -> bool:
 
 
 def inverse_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(source | target), the first of Moses's four scores.
-
-    Raises:
-        InputError: the row has no such number.
-    """
+    """p(source | target), the first of Moses's four scores; InputError if the row has no such number."""
     return _number_at(
         line, SCORES, INVERSE_PROB, "p(source | target) as the first score", path, line_number
     )
 
 
 def direct_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(target | source), the third of Moses's four scores.
-
-    Raises:
-        InputError: the row has no such number.
-    """
+    """p(target | source), the third of Moses's four scores; InputError if the row has no such number."""
     return _number_at(
         line, SCORES, DIRECT_PROB, "p(target | source) as the third score", path, line_number
     )

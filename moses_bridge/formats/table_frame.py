@@ -36,10 +36,7 @@ _AFTER = b" \t\r"  # a carriage return at the end of a row is no part of its las
 
 
 def read_frame(path: StrPath) -> pd.DataFrame:
-    """Read a phrase table, one row of the frame for each of its rows.
-
-    Args:
-        path: the table; .gz, .bz2, .xz and .zst are decompressed.
+    """Read a phrase table, decompressed by suffix, one row of the frame for each of its rows.
 
     Returns:
         `source` and `target` as str, `score0`, `score1`, ... as in the table (probabilities), `alignment`,
@@ -88,15 +85,12 @@ def _count_tokens(columns: Sequence[bytes]) -> list[bytes]:
 
 
 def write_frame(frame: pd.DataFrame, path: StrPath) -> None:
-    """Write a phrase table from the columns made by `read_frame`, in the order of the rows.
+    """Write a phrase table from the columns made by `read_frame`, in the order of the rows, without the index.
 
     Scores may be changed, added (`score4` after `score3`) or removed; new or changed scores are written with
     seven digits. Without `line` (in all rows or, as None or NaN, in some) a row is written from `source`,
-    `target`, the scores and, if present, alignment and counts.
-
-    Args:
-        frame: its index is ignored.
-        path: the table to write, compressed by suffix; it appears only when it is complete.
+    `target`, the scores and, if present, alignment and counts. The table is compressed by suffix; it appears
+    only when it is complete.
 
     Raises:
         UserError: a column is missing or unknown, a text contains "|||" or a line end, or a score is not a

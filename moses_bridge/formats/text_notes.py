@@ -37,13 +37,9 @@ def text_notes(
 ) -> list[str]:
     """One line for each fault of texts that makes a number wrong without stopping anything.
 
-    They are blanks inside words, empty lines among references, and escapes or capitals in translations alone or
-    in references alone. A fault of many files is one line.
-
-    Args:
-        source: the translated text, tokenised, one sentence a line; None if it is not known.
-        references: one file a reference, tokenised.
-        outputs: files of translations, compared with the references.
+    They are blanks inside words, empty lines among references, and escapes or capitals in translations
+    (`outputs`) alone or in references alone. A fault of many files is one line. Texts are tokenised, one
+    sentence a line.
 
     Raises:
         InputError: a file cannot be read.

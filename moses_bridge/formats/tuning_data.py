@@ -27,7 +27,6 @@ class DataBlock:
     """The rows of one sentence.
 
     Attributes:
-        sentence_id: 0-based.
         names: the feature names, or ("BLEU",).
         values: *Shape:* (n_rows, n_columns).
         line_number: 1-based line of the header.

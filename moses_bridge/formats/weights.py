@@ -98,12 +98,7 @@ def _is_finite(number: Any) -> bool:
 
 
 def check_complete(weights: Iterable[str], wanted: Iterable[str], path: StrPath) -> None:
-    """Refuse weights leaving out features, which would silently keep the weights of the ini.
-
-    Args:
-        weights: names of the features with weights.
-        wanted: names of the features of the ini.
-        path: path of the weights, for errors.
+    """Refuse weights without some of the wanted features, which would silently keep the weights of the ini.
 
     Raises:
         InputError: a feature has none.

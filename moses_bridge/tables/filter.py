@@ -52,16 +52,10 @@ class SourcePhrases:
 def filter_model(
     ini_path: Path, inputs: Sequence[Path], out: Path, max_phrase_words: int = MAX_PHRASE_WORDS
 ) -> None:
-    """Write OUT/moses.ini and tables with only the rows whose source phrase occurs in the inputs.
+    """Write OUT/moses.ini, and tables with only the rows whose source phrase is in the tokenised inputs.
 
     Rows stay unchanged and in order; language models and binary tables are not copied. The written ini has
     absolute paths, since Moses resolves paths from its working directory.
-
-    Args:
-        ini_path: moses.ini of the whole model.
-        inputs: tokenised source text.
-        out: the directory to write.
-        max_phrase_words: the usual length of the longest source phrases; longer ones work, too.
 
     Raises:
         InputError: a file is missing or the ini is not one of Moses's.

@@ -67,8 +67,6 @@ class PruneReport:
     """The size of a pruned table.
 
     Attributes:
-        n_rows: rows of the table.
-        n_kept: rows kept.
         n_words: source words with rows of their own, whose best one always stays.
     """
 
@@ -84,17 +82,10 @@ def prune_table(
     ini: Path | None = None,
     ini_out: Path | None = None,
 ) -> PruneReport:
-    """Write the best rows of a table, unchanged and in order.
+    """Write the best rows of a table, unchanged and in order, and an ini with its path (relative ones stay so).
 
-    A source of one word keeps its best row, since a word without any translation costs more than a bad one.
-    The table is read twice; meanwhile each row needs 8 bytes for each value ordering the rows.
-
-    Args:
-        table: the table; a file.
-        out: the table to write.
-        config: settings.
-        ini: moses.ini of the table, if it is to be changed.
-        ini_out: the ini to write, with the new path; relative paths stay relative.
+    A source of one word keeps its best row, since a word without any translation costs more than a bad one. The
+    table is read twice; meanwhile each row needs 8 bytes for each value ordering the rows.
 
     Raises:
         InputError: a row is malformed or lacks a value ordering the rows, or the ini does not name the table.
@@ -210,11 +201,8 @@ def significance(
 ) -> NDArray[np.float64]:
     """-log p of pairs, natural log, *Shape:* (n_pairs,); larger values are more significant.
 
-    Args:
-        joint: C(s, t) of each pair, at most C(s) and C(t), *Shape:* (n_pairs,).
-        source: C(s).
-        target: C(t).
-        n_occurrences: N, at least C(s) + C(t) - C(s, t) of every pair.
+    The counts are C(s, t), C(s) and C(t) of each pair, *Shape:* (n_pairs,), the first at most either other one;
+    n_occurrences is N, at least C(s) + C(t) - C(s, t) of every pair.
     """
     counts = np.stack([joint, source, target], axis=1)
     distinct, places = np.unique(counts, axis=0, return_inverse=True)

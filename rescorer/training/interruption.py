@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from moses_bridge.base.programs import ENDING_SIGNALS, handled
 
 
 @contextlib.contextmanager
@@ -18,23 +16,15 @@ def noted_signal(is_alone: bool = True) -> Iterator[list[int]]:
 
     Of several processes that train together (not `is_alone`), each ends at once.
     """
-    noted, handlers = list[int](), dict[int, Any]()
+    noted = list[int]()
+    with contextlib.ExitStack() as handlers:
 
-    def restore() -> None:
-        while handlers:
-            signal.signal(*handlers.popitem())
+        def note(number: int, frame: FrameType | None) -> None:
+            noted.append(number)
+            handlers.close()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
-        restore()
-
-    if is_alone and threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                handlers[number] = signal.signal(number, note)
-    try:
+        if is_alone:
+            handlers.enter_context(handled(ENDING_SIGNALS, note))
         yield noted
-    finally:
-        restore()
     for came in noted:
         signal.raise_signal(came)

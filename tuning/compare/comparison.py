@@ -40,17 +40,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class FarScores:
-    """A system on the test sentences that are far from the training text; values as in `ResultRow`.
-
-    Attributes:
-        test_bleu: mean over the runs, 0 to 100; tokenised.
-        test_sd: standard deviation over the runs; None with one run.
-        bootstrap_sd: of the first run's BLEU over resampled texts.
-        length_ratio: output words for one reference word.
-        precisions: of 1- to 4-grams, 0 to 100.
-        against_baseline: the system set against the first one; None in its own row.
-        against_control: the system set against the control; None where there is none, and in its row.
-    """
+    """A system on the test sentences that are far from the training text; values as in `ResultRow`."""
 
     test_bleu: float
     test_sd: float | None
@@ -100,7 +90,6 @@ class RunSummary:
         end: why there was no further decoding.
         left_start: whether its weights differ from those it started from.
         dev_bleu: 0 to 100; None for a file of translations, as no run is known.
-        test_bleu: 0 to 100.
         constant: columns with a single value in all its n-best lists.
         same_output_as: directories of other runs with the same test output, line for line.
         caution: why its weights may be no good; "" if nothing speaks against them.
@@ -128,7 +117,6 @@ class ResultRow:
         test_bleu, test_sd: the same on the test text.
         against_baseline: the system set against the first one; None in its own row.
         against_control: the system set against the control; None where there is none, and in its row.
-        n_runs: tuning runs.
         n_networks: networks or noise columns among them.
         network_sd: standard deviation over the means of these; None with one.
         length_ratio: test output words for one reference word.

@@ -36,11 +36,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Gains:
-    """One system in several tables.
-
-    Attributes:
-        rows: one a table, in the order given.
-    """
+    """One system in several tables, a row for each in the order given."""
 
     system: str
     rows: list[Gain]

@@ -84,15 +84,10 @@ def score_output(
     seed: int = 1,
     groups: Path | None = None,
 ) -> OutputScores:
-    """Score a file of translations.
+    """Score a file of translations, one a line, tokenised as the references are.
 
-    Args:
-        output: tokenised translations, one a line.
-        references: tokenised in the same way.
-        target: how the text is detokenised and split.
-        n_samples: texts of the bootstrap.
-        seed: seed of the bootstrap.
-        groups: the name of each sentence's document, one a line; the bootstrap then draws documents.
+    The bootstrap draws `n_samples` texts: of sentences, or of documents if `groups` has the name of each
+    sentence's.
 
     Raises:
         InputError: output, references and groups have different numbers of lines.

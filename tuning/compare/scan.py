@@ -112,11 +112,9 @@ class Scan:
     """A scan.
 
     Attributes:
-        system: the ini or run directory.
         feature: the column whose weight takes other values.
         against: the column whose weight compensates for the length.
         own_weight: the weight of the feature in the system; all points replace it.
-        n_sentences: number of sentences of the text.
         points: in the order of their weights, 0 among them.
         without: outputs at weight 0 with other values of `against`: the effect of that weight alone.
     """
@@ -142,15 +140,10 @@ def scan(
 ) -> Scan:
     """Decode a text with several values of one weight, and at equal length.
 
-    Args:
-        system: a moses.ini, or the directory of a tuning run, whose weights, search and features are used.
-        feature: the column, as "TranslationModel0_4", "CSLM0" or "LM0".
-        text: the text.
-        out: directory for the decodings; existing ones are not made again.
-        config: settings.
-        jobs: processes of the decoder.
-        resume: continue the scan in out, with the same or another grid.
-        init_weights: weights.json overriding the weights of an ini; weights it lacks are 0.
+    The system is a moses.ini, with the weights of `init_weights` instead of its own (weights missing there are
+    0), or the directory of a tuning run, with its weights, search and features. The feature is a column, as
+    "TranslationModel0_4", "CSLM0" or "LM0". Decodings in `out` are not made again; with `resume` the scan there
+    continues, with the same or another grid.
 
     Raises:
         InputError: an input file is malformed.

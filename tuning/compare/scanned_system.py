@@ -27,9 +27,7 @@ class ScannedSystem:
     """The system decoding a text.
 
     Attributes:
-        ini: tables and models.
         weights: weights of all features, including those added by commands.
-        decoder: settings of the search.
         nbest_features: features added to n-best lists by external commands.
         nbest_size: number of hypotheses for a sentence, where there are such features.
         commands: the command of each feature computed by an external program.

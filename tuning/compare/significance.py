@@ -73,22 +73,17 @@ class Difference:
 def compare_outputs(
     baseline: SystemOutputs, system: SystemOutputs, documents: NDArray[np.int64] | None = None
 ) -> Difference:
-    """The difference of two systems on one text.
+    """The difference of two systems on one text of two or more sentences.
 
     The variance over texts is the jackknife's (Efron & Tibshirani 1993, section 11.5): a sentence is left out
-    of all runs of both systems together, so that runs do not count as more text. To it the variance between
-    the runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite (1946), fewer
-    where they depend on few runs. The chance in one sentence of one run is in both terms, so the sum is a
-    little too large rather than too small. A system of one run is assumed to vary as the other one does.
+    of all runs of both systems together, so that runs do not count as more text. To it the variance between the
+    runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite (1946), fewer where
+    they depend on few runs. The chance in one sentence of one run is in both terms, so the sum is a little too
+    large rather than too small. A system of one run is assumed to vary as the other one does.
 
-    Where sentences of one document go up or down together, whole documents are left out instead: the
-    jackknife of clusters (Cameron & Miller 2015), its degrees of freedom those of `_document_freedom`.
-
-    Args:
-        baseline: at least two sentences.
-        system: the same sentences, any number of runs.
-        documents: number of each sentence's document, *Shape:* (n_sentences,), two documents or more; None
-            leaves out sentences.
+    Where sentences of one document go up or down together, whole documents are left out instead: the jackknife
+    of clusters (Cameron & Miller 2015), its degrees of freedom those of `_document_freedom`. Then `documents`
+    has the number of each sentence's, *Shape:* (n_sentences,), two documents or more.
     """
     left_out = system.left_out() - baseline.left_out()
     freedom: float = len(left_out) - 1

@@ -82,18 +82,11 @@ def compare(
     context: TextContext = NO_CONTEXT,
     metrics: Sequence[MetricChoice] = (),
 ) -> Comparison:
-    """Translate the test text with every run and compare the systems.
+    """Translate the test text with every run and compare the systems, the first of which is the baseline.
 
-    Args:
-        systems: the run directories of each system, any number for each; the first system is the
-            baseline. A file in the place of a directory has the translations of a run, one a line.
-        source: test source text, tokenised.
-        references: test references, tokenised as the output is.
-        config: settings.
-        jobs: processes of the decoder.
-        context: files from which something is known of the test text.
-        metrics: metrics that files of translations were chosen by; each row gets its value by them, and by
-            those the runs were tuned for.
+    A system is any number of run directories, or of files of translations, one a line. Source and references
+    are tokenised as the output is. Each row gets its value by the metrics that runs were tuned for, and by
+    `metrics`, those that files of translations were chosen by.
 
     Raises:
         InputError: a run directory or text is malformed, or groups or translations do not fit the text.

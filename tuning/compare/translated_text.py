@@ -19,12 +19,10 @@ from tuning.metrics.metric import read_references
 
 @dataclass(frozen=True)
 class Output:
-    """One system's translation of one sentence.
+    """One system's translation of one sentence, with its BLEU+1 and chrF, 0 to 100.
 
     Attributes:
         text: its words, separated by single blanks.
-        bleu: BLEU+1 of the sentence, 0 to 100.
-        chrf: chrF of the sentence, 0 to 100.
         gone: runs of words of the first system's text missing from this one.
         added: runs of words of this text missing from the first system's.
     """
@@ -38,11 +36,7 @@ class Output:
 
 @dataclass(frozen=True)
 class TranslatedSentence:
-    """One sentence of the text.
-
-    Attributes:
-        outputs: in the order of the systems.
-    """
+    """One sentence of the text; its outputs are in the order of the systems."""
 
     source: str
     references: list[str]

@@ -24,11 +24,7 @@ MATCHED, OUTPUT, REFERENCE = range(3)
 
 
 def count_words(training: Sequence[Path]) -> Counter[bytes]:
-    """Occurrences of each word in tokenised texts.
-
-    Raises:
-        InputError: a text has no lines.
-    """
+    """Occurrences of each word in tokenised texts; InputError if a text has no lines."""
     frequencies: Counter[bytes] = Counter()
     for path in training:
         n_lines = 0

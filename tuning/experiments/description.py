@@ -288,9 +288,8 @@ KINDS: dict[str, type[Any]] = {
 def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Experiment:
     """Read experiment files, and check that all names in them are defined.
 
-    Args:
-        paths: the files, as for `moses_bridge.base.experiment.load_experiment`.
-        changes: lines of TOML replacing keys of the files, such as "seeds.runs = [1, 2]".
+    The paths are as for `moses_bridge.base.experiment.load_experiment`; changes are lines of TOML replacing
+    keys of the files, such as "seeds.runs = [1, 2]".
 
     Raises:
         InputError: a file is missing or is not TOML.

@@ -38,8 +38,6 @@ class Facts:
         n_rows: rows of the phrase tables, estimated.
         n_bytes: size of the model's files.
         n_words: words of the target side of the training text; 0 without one.
-        n_dev: sentences.
-        n_test: sentences.
         has_usual_features: whether its weights fit the systems that `moses-bridge build` makes of folds.
         lines: for the reader.
     """

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,16 +19,9 @@ from typing import IO, NamedTuple
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.experiment import split_experiment
 from moses_bridge.base.lock import held_file
-from moses_bridge.base.programs import error_tail, find_program
+from moses_bridge.base.programs import error_tail, find_program, handled
 from moses_bridge.base.progress import Progress, duration, estimated_lines, print_note
-from moses_bridge.base.steps import (
-    FORWARDED,
-    LOG_NAME,
-    Step,
-    finished_steps,
-    read_steps,
-    step_lines,
-)
+from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps, step_lines
 from moses_bridge.base.textio import open_write, temporary_directory
 from tuning.experiments.description import Experiment, read_experiment
 from tuning.experiments.plan import PAGE, TABLE, table_path, write_plan
@@ -76,13 +68,10 @@ class PlannedStep(NamedTuple):
 def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> None:
     """Make the tables of an experiment, and print them.
 
-    What is finished is not made again, so an interrupted or repeated run goes on. OUT/run.log has all that the
-    steps print. With `dry_run` the steps are printed instead.
-
-    Args:
-        experiment: names of experiments of the package (`PACKAGED`), which change the settings of a scale, and
-            files of one's own; without a name the files are the whole experiment.
-        settings: where it is made, and from what.
+    The experiment is names of the package's (`PACKAGED`), which change the settings of a scale, and files of
+    one's own; without a name the files are the whole experiment. What is finished is not made again, so an
+    interrupted or repeated run goes on. OUT/run.log has all that the steps print. With `dry_run` the steps are
+    printed instead.
 
     Raises:
         ConfigError: the experiment or a setting is faulty.
@@ -288,15 +277,14 @@ def _started(command: Sequence[str], messages: IO[bytes]) -> Iterator[subprocess
         if len(ended_by) == 2:  # another signal finds the work below already begun
             raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
-    earlier = {number: signal.signal(number, end) for number in FORWARDED if is_main}
     try:
-        yield make
+        with handled((signal.SIGTERM, signal.SIGHUP), end):
+            try:
+                yield make
+            finally:
+                if make.poll() is None:
+                    os.killpg(make.pid, ended_by[-1])
+                    make.wait()
     finally:
-        if make.poll() is None:
-            os.killpg(make.pid, ended_by[-1])
-            make.wait()
-        for each, handler in earlier.items():
-            signal.signal(each, handler)
         if len(ended_by) > 1:
             signal.raise_signal(ended_by[-1])

@@ -262,16 +262,9 @@ def decode_text(
 ) -> None:
     """Decode a text; with n-best features or a fixed search the output is chosen from the n-best list.
 
-    Args:
-        decoder: an open decoder.
-        source: the text.
-        output: one translation a line.
-        nbest: the n-best list to keep, with the added features; None keeps none.
-        weights: weights by feature. Those unknown to the decoder are used only for choosing from the list,
-            or, with a stand-in, during search too.
-        lists: adds features to n-best lists.
-        nbest_size: number of hypotheses of a sentence.
-        fixed_search: weights of the search, if they differ from those for choosing from the list.
+    `nbest` keeps the list, with its added features. Weights unknown to the decoder are used only for choosing
+    from the list or, with a stand-in, during search too; `fixed_search` has those of the search where they
+    differ.
     """
     known = fixed_search or search_weights(weights, lists.features)
     if not lists.features and not fixed_search:

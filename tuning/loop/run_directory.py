@@ -35,7 +35,6 @@ class Iteration:
     """One decoding of the dev text and the optimisation after it.
 
     Attributes:
-        weights: weights of the decoding.
         bleu: BLEU of the output, 0 to 100.
         length_ratio: output words per reference word.
         oracle_bleu: BLEU of the hypotheses of the n-best list with the best sentence BLEU, 0 to 100.
@@ -69,19 +68,14 @@ class TuningRun:
 
     Attributes:
         ini: the tuned moses.ini, with its tables.
-        weights: weights of the kept iteration.
         dev_bleu: BLEU of that iteration, 0 to 100.
         seed: seed of the optimiser and of the scattered start.
-        nbest_size: number of hypotheses of a sentence.
-        decoder: settings of the decoder.
         nbest_features: features added by external commands.
-        iterations: the iterations, in their order.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
         caution: why the kept weights may be no good; "" if nothing speaks against them.
         fixed_search: weights of the search, if the run's weights only rerank its n-best lists; {} if the
             search uses the run's weights.
-        metric: the metric tuned for.
     """
 
     ini: str
@@ -143,13 +137,10 @@ def best_iteration(iterations: Sequence[Iteration], sign: int = 1) -> int:
 
 
 def caution_of(kept: float, others: Mapping[str, float], sign: int, hint: str = "") -> str:
-    """Why a result, a value of the metric tuned for, may be no good; "" if nothing speaks against it.
+    """Why a value of the metric tuned for may be no good; "" if nothing speaks against it.
 
-    Args:
-        kept: the value of the result.
-        others: values of other ones, by the name that they are told by.
-        sign: -1 where less of the metric is better.
-        hint: what to do if one of them is better by more than a point.
+    The others are told by their names. The sign is -1 where less of the metric is better; the hint says what to
+    do if one of them is better by more than a point.
     """
     best = max(others, key=lambda name: sign * others[name])
     loss = sign * (others[best] - kept)
@@ -250,7 +241,6 @@ class Optimised:
         weights: weights of all features, for the next decoding.
         bleu: BLEU on the pool, 0 to 100; the metric tuned for if that is another one, as in the next.
         restarts: BLEU on the pool reached from each start.
-        frozen: columns keeping their weight.
     """
 
     weights: Weights

@@ -107,17 +107,10 @@ def tune(
     resume: bool = False,
     overwrite: bool = False,
 ) -> TuningRun:
-    """Find weights with a high dev BLEU.
+    """Find weights with a high dev BLEU; `resume` continues the run in `out`, `overwrite` replaces it.
 
-    Args:
-        system: the system.
-        text: the dev text.
-        out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
-        config: settings.
-        seed: seed of the optimiser and of the scattered start.
-        workers: processes and threads.
-        resume: continue the run in out.
-        overwrite: replace the run in out.
+    The directory gets weights.json, moses.ini, and each iteration's n-best list and output. The seed is that of
+    the optimiser and of the scattered start.
 
     Returns:
         The run, with the weights of its last decoding or those with the best *decoded* dev BLEU.
@@ -186,11 +179,7 @@ def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict
 
 @dataclass(frozen=True)
 class CountedText:
-    """A dev text whose translations are counted.
-
-    Attributes:
-        counter: for the metric tuned for.
-    """
+    """A dev text whose translations are counted, by BLEU and by the metric tuned for."""
 
     source: Path
     references: References
@@ -208,9 +197,7 @@ class Loop:
     """The state of `tune` between iterations.
 
     Attributes:
-        decoder: an open decoder.
         lists: adds the features of the run to n-best lists.
-        out: the run directory.
         run: the run; iterations are added to it.
         jobs: number of threads of the optimiser.
     """

@@ -97,14 +97,9 @@ class Optimizer(Protocol):
         seed: int,
         jobs: int,
     ) -> OptimizerResult:
-        """Optimise.
+        """Optimise from the starts, the current weights first, *Shape:* (n_starts, n_features).
 
-        Args:
-            pool: the hypotheses.
-            starts: starting points, the current weights first, *Shape:* (n_starts, n_features).
-            config: settings.
-            seed: the same seed gives the same weights, with any number of jobs.
-            jobs: threads.
+        The same seed gives the same weights, with any number of jobs, which are threads.
         """
 
 

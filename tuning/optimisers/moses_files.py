@@ -28,14 +28,8 @@ def optimize_files(
 ) -> OptimizerResult:
     """Find weights with a high BLEU on the hypotheses written by Moses's extractor.
 
-    Args:
-        features: a features.dat for each iteration.
-        scores: the scores.dat of each, in the same order.
-        init: init.opt with the weights to start from.
-        optimizer: the optimiser.
-        config: settings.
-        seed: the same seed gives the same weights, with any number of jobs.
-        jobs: threads.
+    There are a features.dat and a scores.dat for each iteration; `init` is init.opt, the start. The same seed
+    gives the same weights, with any number of jobs, which are threads.
 
     Raises:
         InputError: a file is malformed.

@@ -28,12 +28,7 @@ PARTS = ("against_baseline", "against_control", "far")
 
 @dataclass(frozen=True)
 class Tuned:
-    """A finished tuning run.
-
-    Attributes:
-        directory: its files.
-        run: its history.
-    """
+    """A finished tuning run: its directory and its history."""
 
     directory: Path
     run: TuningRun
@@ -82,11 +77,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Compared:
-    """Systems compared on a test text.
-
-    Attributes:
-        comparison: all values.
-    """
+    """Systems compared on a test text; `comparison` has all values."""
 
     comparison: Comparison
 

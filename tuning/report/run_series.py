@@ -14,11 +14,7 @@ from tuning.loop.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 
 def load_iterated_run(directory: Path) -> TuningRun:
-    """A run with iterations.
-
-    Raises:
-        InputError: the directory is malformed or its run has none.
-    """
+    """A run with iterations; InputError if the directory is malformed or its run has none."""
     run = load_run(directory)
     if not run.iterations:
         raise InputError(directory / WEIGHTS_NAME, None, "no iterations", "at least one")

@@ -41,11 +41,9 @@ class TableEntry:
     """The entry of an ini for one phrase table.
 
     Attributes:
-        line_number: 1-based line of the ini.
         kind: type of the feature; in version 1 a number, 0 for text.
         name: name of the feature, or "table 1" and so on in version 1.
         path: the file as written in the ini.
-        n_scores: num-features.
         n_source_factors: number of factors of each source word.
         n_target_factors: number of factors of each target word.
         n_weights: weights given, None without a line of them.

@@ -48,12 +48,10 @@ class CheckReport:
     """The contents of a phrase table.
 
     Attributes:
-        path: the table.
         n_scores: expected dense scores of each row: those of the first good row, unless given.
         max_shown: largest number of kept faults of a kind.
         faults: kept faults, in the order of the rows.
         fault_counts: number of faults of each kind, by the expected.
-        n_rows: rows, including faulty ones.
         score_counts: rows of each number of scores.
         order: different sources, whether sorted and grouped.
         contents: counts of harmless oddities.
@@ -102,12 +100,7 @@ class CheckReport:
 def check_table(
     path: StrPath, n_scores: int | None = None, max_shown: int = MAX_SHOWN
 ) -> CheckReport:
-    """Read a whole phrase table and collect its faults.
-
-    Args:
-        path: the table.
-        n_scores: dense scores of each row; None takes the number of the first good row.
-        max_shown: largest number of kept faults of a kind; the others are counted.
+    """Read a whole phrase table and collect its faults; see `CheckReport` for the arguments.
 
     Raises:
         InputError: the file itself cannot be read.

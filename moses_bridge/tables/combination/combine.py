@@ -123,18 +123,14 @@ class CombineReport:
 def combine_tables(
     tables: Sequence[Path], out: Path, config: CombineConfig, dev: Path | None = None
 ) -> CombineReport:
-    """Combine several tables into one, sorted like theirs.
+    """Combine two tables or more into one; all have the same number of scores and are sorted with LC_ALL=C.
 
-    Alignment, counts and further columns of a row are those of the first table with the pair; "counts"
-    writes the weighted sums of the counts. "counts" loses the smoothing of the tables, a mixture keeps it.
+    Alignment, counts and further columns of a row are those of the first table with the pair; "counts" writes
+    the weighted sums of the counts. "counts" loses the smoothing of the tables, a mixture keeps it.
 
-    Args:
-        tables: two tables or more with the same number of scores, sorted with LC_ALL=C.
-        out: the table to write.
-        config: settings.
-        dev: phrase pairs of a development text, to fit the weights to: an `extract` file of Moses, or a
-            phrase table with counts. Fitted weights minimise the cross-entropy of its pairs: for a mixture
-            of each score by itself (Sennrich 2012), for counts of both probabilities.
+    Weights are fitted to `dev`, phrase pairs of a development text: an `extract` file of Moses, or a phrase
+    table with counts. They minimise the cross-entropy of its pairs: for a mixture of each score by itself
+    (Sennrich 2012), for counts of both probabilities.
 
     Raises:
         InputError: a row is malformed, out of order, repeated or without needed counts, numbers of scores
@@ -278,9 +274,8 @@ def _weighted_counts(
 def read_dev_pairs(path: Path) -> Counter[PhrasePair]:
     """Read the counts of the phrase pairs of a development text.
 
-    Args:
-        path: Moses's `extract` file (source ||| target ||| links, one occurrence per line, in any order), or
-            a phrase table with counts.
+    It is Moses's `extract` file (source ||| target ||| links, one occurrence per line, in any order), or a
+    phrase table with counts.
 
     Raises:
         InputError: a row is neither, or there is none.

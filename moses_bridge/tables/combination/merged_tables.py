@@ -39,8 +39,6 @@ class UnitedPair(NamedTuple):
     """A phrase pair of the union.
 
     Attributes:
-        source: source phrase.
-        target: target phrase.
         rows: the row of each table; None if it lacks the pair.
         source_rows: a row of each table with the same source phrase; None if it lacks that.
     """
@@ -57,11 +55,7 @@ class UnitedPair(NamedTuple):
 
 
 def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
-    """Yield the pairs of all tables, in sorting order.
-
-    Args:
-        tables: tables with the same number of scores, sorted with LC_ALL=C.
-        label: name of the work, for its progress.
+    """Yield the pairs of tables with the same number of scores, sorted with LC_ALL=C, in that order.
 
     Raises:
         InputError: a row is malformed, out of order or repeated, or the numbers of scores differ.
@@ -118,11 +112,7 @@ def number_of_scores(tables: Sequence[Path]) -> int:
 
 
 def sorted_rows(table: Path, n_scores: int) -> Iterator[TableRow]:
-    """Yield the rows of a table, checked.
-
-    Raises:
-        InputError: a row is malformed, out of order or repeated.
-    """
+    """Yield the rows of a table, checked; InputError if a row is malformed, out of order or repeated."""
     last = b""
     for block in read_blocks(table, ROWS_AT_ONCE, n_scores):
         phrases = zip(block.sources, block.targets, block.lines, strict=True)

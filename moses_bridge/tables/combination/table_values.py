@@ -155,11 +155,7 @@ class CountValues:
 
 
 def _target_count(row: TableRow) -> float:
-    """The count of a row's target phrase.
-
-    Raises:
-        InputError: the row has no counts, or one of 0.
-    """
+    """The count of a row's target phrase; InputError if the row has no counts, or one of 0."""
     counts = pair_counts(*row.at)
     if not all(counts):
         raise InputError(row.path, row.line_number, "a count of 0", "counts above 0 in column 5")

@@ -91,6 +91,15 @@ def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> No
     process.stdout.close()
 
 
+def test_an_ignored_signal_stays_ignored_for_the_command(tmp_path: Path) -> None:
+    """As `nohup` begins a command."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_step(["sh", "-c", "kill -HUP $$; exit 3"], tmp_path / "log", "a") == 3
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="could not be started"):
         run_step(["no-such-program"], tmp_path / "log", "x")

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from rescorer.training.interruption import SIGNALS, noted_signal
+from moses_bridge.base.programs import ENDING_SIGNALS as SIGNALS
+from rescorer.training.interruption import noted_signal
 
 
 def handlers() -> list[object]:

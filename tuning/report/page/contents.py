@@ -79,13 +79,9 @@ class PageSection:
 
     Attributes:
         name: name of its place, letters and dashes.
-        title: its heading, and its name in the list of contents.
         lead: paragraphs below the heading.
         first: charts above the tables.
-        tables: tables, their notes folded.
-        charts: further charts.
         details: tables folded away.
-        notes: lines at its end.
     """
 
     name: str
@@ -100,14 +96,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PageContents:
-    """The page without its look.
-
-    Attributes:
-        title: heading.
-        subtitle: a line below it.
-        sections: in their order.
-        text: translations side by side; None without.
-    """
+    """The page without its look; `text` has translations side by side."""
 
     title: str
     subtitle: str

@@ -66,11 +66,7 @@ class PointMap:
 
 
 def read_point_map(path: Path) -> PointMap:
-    """Read a map.
-
-    Raises:
-        InputError: the file is no map, or has no points.
-    """
+    """Read a map; InputError if the file is no map, or has no points."""
     value = read_json(path)
     entries = value.get("points") if isinstance(value, dict) else None
     if not isinstance(entries, list) or not entries:

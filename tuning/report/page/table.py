@@ -56,10 +56,7 @@ class Table:
     """A table.
 
     Attributes:
-        caption: description of its contents.
-        columns: headings.
         rows: one cell for each heading; the first one names the row.
-        notes: lines below it.
     """
 
     caption: str
