@@ -1,11 +1,8 @@
 """Mapping a function over items on the workers of a Ray cluster, with results in order.
 
-The driver, this process, reads the items, hands them out and takes the results; only the driver
-reads and writes files. A worker prepares its function once and then processes one item after the
-other. When a worker or its machine is lost, the other workers repeat its items, and the driver
-starts a new one.
-
-Ray, of the extra `cluster`, is imported only here, and only when a cluster is opened.
+This process reads the items, hands them out and takes the results; only it reads and writes files. A worker
+prepares its function once. When it or its machine is lost, the other workers repeat its items, and a new one
+is started. Ray, of the extra `cluster`, is imported only when a cluster is opened.
 """
 
 from __future__ import annotations
@@ -164,21 +161,15 @@ def _sigterm_kept() -> Iterator[None]:
 
 
 def _outside_working_directory() -> contextlib.AbstractContextManager[None]:
-    """Leave the working directory while connecting, unless this process imports modules from it.
-
-    Ray puts the working directory ahead of its workers' installed packages. In a clone of this
-    project they would run the source instead, and compile it anew.
-    """
+    """Leave the working directory while connecting, unless this process imports modules from it."""
+    # Ray puts it ahead of its workers' installed packages: in a clone they would run, and compile, the source.
     here = os.getcwd()
     is_searched = any(os.path.abspath(folder) == here for folder in sys.path)
     return contextlib.nullcontext() if is_searched else contextlib.chdir(os.sep)
 
 
 def _end_processes_of(folder: Path) -> None:
-    """End the remaining processes of a cluster; if its start fails, Ray leaves some running.
-
-    Their command lines contain the folder, whose name is unique.
-    """
+    """End the processes left of a cluster, as after a failed start; their command lines contain the folder."""
     until = time.monotonic() + SECONDS_TO_END
     while (found := _processes_of(folder)) and time.monotonic() < until:
         for process in found:
@@ -222,17 +213,17 @@ class _Worker(Generic[Item, Result]):
 class Workers(Generic[Item, Result]):
     """The workers of a cluster, each with one item at a time and a function made once by prepare.
 
-    Ray itself would restart a lost worker and repeat its item there; if its machine is gone, that
-    item would wait forever. So the item goes to another worker here.
+    Ray itself would restart a lost worker and repeat its item there; if its machine is gone, that item would
+    wait forever. `ray.util.ActorPool` does not notice losses. So the item goes to another worker here.
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
         self.cluster, self.prepare = cluster, prepare
-        self.starting: dict[Any, Any] = {}  # worker by the promise of its preparation
-        self.working: dict[Any, tuple[Any, int, Item]] = {}  # worker and item by the promise
+        self.workers: list[Any] = []
         self.idle: list[Any] = []
-        self.losses = Counter[int]()  # by the number of the item
-        self.failed_starts = 0
+        # Worker, number and item by the promise of the result; without a number: of the preparation.
+        self.calls: dict[Any, tuple[Any, int | None, Item | None]] = {}
+        self.losses = Counter[int | None]()  # of workers, by the number of the item
 
     def __enter__(self) -> Self:
         """Start the workers."""
@@ -251,13 +242,13 @@ class Workers(Generic[Item, Result]):
         """End the workers, even while they work."""
         # If the connection is closed they have ended, and Ray would start a cluster for this call.
         if self.ray.is_initialized():
-            working = [worker for worker, *_ in self.working.values()]
-            for worker in [*self.starting.values(), *self.idle, *working]:
+            for worker in self.workers:
                 self.ray.kill(worker)
 
     def _start(self) -> None:
         worker = self.actor.remote()
-        self.starting[worker.prepare.remote(self.sent)] = worker
+        self.workers.append(worker)
+        self.calls[worker.prepare.remote(self.sent)] = worker, None, None
 
     def map_in_order(self, items: Iterable[Item]) -> Iterator[Result]:
         """Yield the result of each item, in their order; the items are read while the workers work.
@@ -270,33 +261,35 @@ class Workers(Generic[Item, Result]):
                 item.
         """
         self.losses.clear()
-        numbered, following = enumerate(items), 0
+        unread, n_read, n_yielded = iter(items), 0, 0
         ready, done = deque[tuple[int, Item]](), dict[int, Result]()
         while True:
             while self.idle and ready:
                 worker, (number, item) = self.idle.pop(), ready.popleft()
-                self.working[worker.work.remote(item)] = worker, number, item
+                self.calls[worker.work.remote(item)] = worker, number, item
             # Read now, the next items wait for the workers, and no worker for them.
-            n_free = ITEMS_HELD * self.cluster.n_workers - len(self.working) - len(done)
-            ready += islice(numbered, max(0, min(n_free, self.cluster.n_workers) - len(ready)))
+            n_held, n_workers = n_read - n_yielded, self.cluster.n_workers
+            n_new = min(ITEMS_HELD * n_workers - n_held, n_workers - len(ready))
+            new = list(islice(unread, max(0, n_new)))
+            ready += enumerate(new, n_read)
+            n_read += len(new)
             if self.idle and ready:
                 continue
-            if following in done:
-                while following in done:
-                    yield done.pop(following)
-                    following += 1
-            elif self.idle and not self.working:
+            if n_yielded in done:
+                yield done.pop(n_yielded)
+                n_yielded += 1
+            elif n_yielded == n_read:
                 return
             else:
                 self._wait(ready, done)
 
     def _wait(self, ready: deque[tuple[int, Item]], done: dict[int, Result]) -> None:
         """Wait until a worker has finished an item or its preparation, or is lost."""
-        pending = [*self.working, *self.starting]
-        came, _ = self.ray.wait(pending, num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
-        if not came and not self.idle and not self.working:
+        came, _ = self.ray.wait([*self.calls], num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
+        if not came and all(number is None for _, number, _ in self.calls.values()):
             print_note("no worker is ready: the Ray cluster starts them, or has no room for them")
         for promise in came:
+            worker, number, item = self.calls.pop(promise)
             try:
                 result = self.ray.get(promise)
             except self.ray.exceptions.RayTaskError as error:
@@ -304,37 +297,24 @@ class Workers(Generic[Item, Result]):
                     raise error.cause from None
                 raise
             except self.ray.exceptions.RayError as error:
-                ready.extendleft(self._replace_lost(promise, error))
+                self._replace_lost(worker, number, error)
+                if number is not None:
+                    ready.appendleft((number, item))
                 continue
-            if promise in self.starting:
-                self.idle.append(self.starting.pop(promise))
-                self.failed_starts = 0
+            self.idle.append(worker)
+            if number is None:
+                del self.losses[None]
             else:
-                worker, number, _ = self.working.pop(promise)
-                self.idle.append(worker)
                 done[number] = result
 
-    def _replace_lost(self, promise: Any, error: Exception) -> list[tuple[int, Item]]:
-        """Replace a lost worker; return its item, if any."""
-        items = []
-        if promise in self.starting:
-            worker = self.starting.pop(promise)
-            self.failed_starts += 1
-            if self.failed_starts >= LOSSES * self.cluster.n_workers:
-                raise _lost(self.failed_starts, "could not be started", error)
-        else:
-            worker, number, item = self.working.pop(promise)
-            items = [(number, item)]
-            self.losses[number] += 1
-            if self.losses[number] >= LOSSES:
-                raise _lost(LOSSES, "were lost at the same piece of work", error)
+    def _replace_lost(self, worker: Any, number: int | None, error: Exception) -> None:
+        most, what = LOSSES, "were lost at the same piece of work"
+        if number is None:
+            most, what = LOSSES * self.cluster.n_workers, "could not be started"
+        self.losses[number] += 1
+        if self.losses[number] >= most:
+            reason = f"perhaps for want of memory: {_first_line(error)}"
+            raise UserError(f"{most} workers {what}, {reason}") from error
         print_note("a worker was lost: what it had is done again")
         self.ray.kill(worker)
         self._start()
-        return items
-
-
-def _lost(n_workers: int, what: str, error: Exception) -> UserError:
-    return UserError(
-        f"{n_workers} workers {what}, perhaps for want of memory: {_first_line(error)}"
-    )

@@ -157,11 +157,7 @@ def _user_cache() -> Path | None:
 
 
 def _private(folder: Path) -> Path:
-    """Return a folder that only this user reads and writes, made if missing.
-
-    Raises:
-        OSError: it cannot be written, is another user's, or has no room.
-    """
+    """Return a folder that only this user reads and writes, made if missing; OSError if that is impossible."""
     if not folder.is_dir():
         _remove_unused(folder.parent)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

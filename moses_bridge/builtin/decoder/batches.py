@@ -161,14 +161,11 @@ def _translate_in_parallel(
 
 
 def _prepare(work: Work, lines: Sequence[bytes], n_processes: int, scorers: CachedScorers) -> None:
-    """Choose the phrase pairs and compile the search once, before the processes start.
-
-    With neural models each process chooses for itself, since the choice depends on what they see.
-    """
+    """Choose the phrase pairs and compile the search once, before the processes start."""
     if work.neural is None:
         for line in lines:
             work.translator.choose(line)
-    else:
+    else:  # each process chooses for itself, since the choice depends on what the models see
         scorers.start(work.commands, n_processes)
         work.open(scorers)
     work.compile()

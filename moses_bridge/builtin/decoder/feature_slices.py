@@ -123,13 +123,10 @@ def is_listed(feature: Feature) -> bool:
 
 
 def _n_scores(ini: MosesIni, feature: Feature) -> int:
-    """The supported number of scores of a feature that is not of OF_MANY_SCORES.
-
-    The second score of the first language model may count the words unknown to it (oov-feature).
-    """
+    """The supported number of scores of a feature that is not of OF_MANY_SCORES."""
     if feature.kind in SPARSE_KINDS:
         return 0
-    is_first = feature in ini.of_kind(LM_KIND)[:1]
+    is_first = feature in ini.of_kind(LM_KIND)[:1]  # may count words unknown to it (oov-feature)
     return 2 if is_first and to_switch(feature.arguments.get("oov-feature", "0")) else 1
 
 

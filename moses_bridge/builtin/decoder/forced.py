@@ -42,34 +42,21 @@ Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers 
 
 
 class _Step(NamedTuple):
-    """A partial derivation.
+    """A partial derivation: the previous one, extended by an option."""
 
-    Attributes:
-        score: weighted score without the language model's, which depends on the target alone.
-        option: the last option, -1 for none.
-        previous: the derivation extended by it.
-    """
-
-    score: float
-    option: int
+    score: float  # weighted, without the language model's, which depends on the target alone
+    option: int  # -1 for none
     previous: _Step | None
 
 
 class _State(NamedTuple):
-    """The state of a partial derivation, which determines the possible continuations.
+    """The state of a partial derivation, which determines the possible continuations."""
 
-    Attributes:
-        covered: a bit for each source word.
-        place: number of target words produced.
-        start, end: the last source phrase, start..end-1.
-        scores: (3,) weighted scores of its reordering towards the next one.
-    """
-
-    covered: int
-    place: int
-    start: int
+    covered: int  # a bit for each source word
+    place: int  # number of target words produced
+    start: int  # the last source phrase is start..end-1
     end: int
-    scores: tuple[float, ...]
+    scores: tuple[float, ...]  # weighted scores of its three orientations towards the next one
 
 
 class ForcedTranslator(Translator):
@@ -197,10 +184,7 @@ def _features(
 
 
 def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
-    """The options whose target words match at each place of the target, its end included.
-
-    An option is left out if the rest of the target after it cannot be produced.
-    """
+    """The options matching at each place of the target (its end included) after which the rest can follow."""
     by_words = defaultdict(list)
     for option in range(len(options.rows)):
         by_words[option_words(options, option)].append(option)

@@ -199,11 +199,7 @@ def _sift_down(heap: PathHeap, n_heap: int) -> None:
 
 @inner
 def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
-    """Hash the path's words to 63 bits.
-
-    Among a million paths, two with different words share a hash with a probability of 5e-8. Comparing the
-    words themselves would need all of them in memory.
-    """
+    """Hash the path's words to 63 bits: of a million paths, two share a hash with a probability of 5e-8."""
     code = hash_number(1)
     for i in range(len(path) - 1, -1, -1):
         option = hyps.options[path[i]]

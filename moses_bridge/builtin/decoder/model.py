@@ -310,10 +310,7 @@ def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
 
 
 def _member_limits(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[int]:
-    """The number of translations passed by each table to its group, at most the limit of a mixture.
-
-    A table without a group passes all to its path.
-    """
+    """The number of translations passed by each table: all to a path, to a mixture at most its limit."""
     limits = []
     for path in paths:
         of_path = _first(table_limit_of(ini, path.feature), DEFAULT_TABLE_LIMIT)

@@ -61,44 +61,24 @@ SIDE_BY_SIDE = 128  # largest number of sentences searched together
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A sentence before its search.
-
-    Attributes:
-        sentence: the sentence with its options.
-        linked: linked places of the options' words (`WordPlaces`); length 0 if no model sees the source.
-        values: each feature's values of the options.
-        stand_ins: (n_options,) the weighted sum of the values in isolation.
-    """
+    """A sentence before its search, with the values of its options by each feature."""
 
     sentence: SentenceOptions
-    linked: NDArray[np.int32]
+    linked: NDArray[np.int32]  # see `WordPlaces`; length 0 if no model sees the source
     values: list[PhraseValues]
-    stand_ins: NDArray[np.float64]
-
-    @property
-    def n_words(self) -> int:
-        return self.sentence.options.n_words
+    stand_ins: NDArray[np.float64]  # (n_options,) the weighted sum of the values in isolation
 
 
 @dataclass
 class _Group:
-    """Sentences searched together.
-
-    Attributes:
-        n_stacks: number of words of the longest sentence.
-        searches: searches of the sentences.
-        added: last phrases of their hypotheses.
-        words: words of the options, for each feature with a weight.
-        closed: (n_options,) closed values, for each feature with a weight; see `PhraseValues`.
-        totals: (n_hypotheses,) weighted values of the hypotheses of the open stacks.
-    """
+    """Sentences searched together; `words` and `closed` (`PhraseValues`) are of each feature with a weight."""
 
     n_stacks: int
     searches: Searches
     added: LastPhrases
     words: list[StackWords]
     closed: list[NDArray[np.float64]]
-    totals: NDArray[np.float64]
+    totals: NDArray[np.float64]  # (n_hypotheses,) weighted values of the open stacks
 
 
 class NeuralTranslator:
@@ -214,7 +194,7 @@ class NeuralTranslator:
             for number, of_feature in zip(self._weighted, values, strict=True)
         ]
         closed = [np.concatenate([value.closed for value in of_feature]) for of_feature in values]
-        n_stacks = max(each.n_words for each in sentences)
+        n_stacks = max(each.sentence.options.n_words for each in sentences)
         added, none = last_phrases(searches), np.zeros(0)
         return _Group(n_stacks, searches, added, words, closed, none)
 

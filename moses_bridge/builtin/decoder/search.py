@@ -257,10 +257,7 @@ def _sorted_hypotheses(
     group: int, start: int, length: int, weight: float, limits: Limits, hyps: Hypotheses,
     groups: Groups, out: Any, place: int,
 ) -> int:  # fmt: skip
-    """Write the hypotheses of a group allowed to jump to `start`; return their number.
-
-    They are sorted by score with the jump (BackwardsEdge).
-    """
+    """Write the hypotheses of a group allowed to jump to `start`, best first with the jump (BackwardsEdge)."""
     n_kept = 0
     for member in range(groups.starts[group], groups.starts[group + 1]):
         hyp = groups.members[member]
@@ -356,11 +353,8 @@ def _pop_cells(
 
 @inlined
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
-    """Whether a cell is seen for the first time; mark it as seen.
-
-    The cell is one number, with the edge in the lowest bits: the hash of a number depends most on these, and
-    most cells are the first ones of their edges.
-    """
+    """Whether a cell is seen for the first time; mark it as seen."""
+    # The edge is in the lowest bits, on which the hash depends most: most cells are the first of their edges.
     key = (np.int64(x) << 44) | (np.int64(y) << 24) | np.int64(edge)
     return bool(add_key(cells.seen, key))
 
@@ -397,10 +391,8 @@ def _lm_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
-    """The first language model's weighted score of the option's words; set the cell's context.
-
-    Once the context is within the phrase, the remaining words have their scores in the phrase alone.
-    """
+    """The first language model's weighted score of the option's words; set the cell's context."""
+    # Once the context is within the phrase, the remaining words have their scores in the phrase alone.
     context, n_context = cells.contexts[cell], hyps.context_sizes[hyp]
     for i in range(n_context):
         context[i] = hyps.contexts[hyp, i]

@@ -183,10 +183,7 @@ def _add_row(
     i: int, start: int, end: int, path: int, table: int, found: NodeRows, rows: TableRows,
     members: Members,
 ) -> None:  # fmt: skip
-    """Make a row a part of its translation: of the first row with the same words, else of itself.
-
-    In a table without a group, two rows with the same words are two translations.
-    """
+    """Make a row a part of its translation: in a group of the first row with the same words, else of itself."""
     row, place = found.numbers[i], i
     for other in range(start, end if members.is_group[path] else start):
         if found.owners[other] != 0 and _same_words(found.numbers[other], row, rows):

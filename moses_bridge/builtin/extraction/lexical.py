@@ -61,19 +61,12 @@ class LinkProbs(NamedTuple):
 
 
 class _Linked(NamedTuple):
-    """Words of one side and their linked words; a word without link is linked to NULL.
-
-    Attributes:
-        words: (n,) numbers of words, in the order of the text; each as often as it has links.
-        others: (n,) numbers of the words of the other side.
-        is_link: (n,) False where the other word is NULL.
-        firsts: (n_words,) place of the first link of each running word.
-    """
+    """Words of one side, once for each link in the order of the text, and their linked words."""
 
     words: NDArray[np.int64]
     others: NDArray[np.int64]
-    is_link: NDArray[np.bool_]
-    firsts: NDArray[np.int64]
+    is_link: NDArray[np.bool_]  # False for the NULL of a word without link
+    firsts: NDArray[np.int64]  # (n_words,) place of the first link of each running word
 
 
 def _linked(text: Text, other: Text, links: Links) -> Iterator[_Linked]:

@@ -85,10 +85,7 @@ class _Bounds(NamedTuple):
 def _find_pairs(
     source_starts: Any, target_starts: Any, links_before: Any, links: Links, max_words: int
 ) -> Any:
-    """Phrase pairs of some sentences as rows (source start, target start, lengths, orientations).
-
-    `links_before[i]` counts the links of all source words before i; `links` are those of the target.
-    """
+    """Rows (source start, target start, lengths, orientations); links_before[i] are those of words before i."""
     found, n_found = np.empty((FIRST_ROOM, 5), np.int32), 0
     for sentence in range(len(source_starts) - 1):
         bounds = _Bounds(

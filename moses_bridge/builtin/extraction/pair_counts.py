@@ -193,12 +193,9 @@ def _count_orientations(groups: _Groups, orientations: Any) -> Any:
 
 
 def _views(groups: _Groups, side: _Side, links: Links) -> NDArray[np.int64]:
-    """The occurrence with the most frequent alignment of each pair.
-
-    Of equally frequent ones Moses takes the greatest (`ExtractionPhrasePair.cpp`,
-    `FindBestAlignmentTargetToSource`). An alignment is the sequence, word by word of one side, of the sets of
-    linked words of the other; both are compared like C++ containers.
-    """
+    """The occurrence with the most frequent alignment of each pair."""
+    # Of equally frequent ones Moses takes the greatest, as sequences of sets compared like C++ containers
+    # (ExtractionPhrasePair.cpp, FindBestAlignmentTargetToSource).
     return np.asarray(_most_frequent(groups, side, links, _set_ranks()))
 
 
@@ -258,10 +255,7 @@ def _best_occurrence(seen: Any, n_seen: int) -> int:
 
 @inner
 def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
-    """A number ordering alignments like Moses: a digit for each word's set of links.
-
-    There are 2^7 sets, so seven words make 49 bits.
-    """
+    """A number ordering alignments like Moses: 7 bits for each word's set of links, 49 for seven words."""
     rank = 0
     for word in range(side.starts[row], side.starts[row] + side.lens[row]):
         members = 0

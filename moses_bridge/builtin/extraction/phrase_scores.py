@@ -121,13 +121,9 @@ def good_turing_discounts(counts_of_counts: NDArray[np.int64]) -> NDArray[np.flo
 def _lexical_weights(
     starts: NDArray[np.int32], lens: NDArray[np.uint8], links: Links, probs: LinkProbs
 ) -> NDArray[np.float32]:
-    """Product over the words of a phrase of the mean probability over a word's links.
-
-    Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single precision, like the
-    half tables of Moses.
-    """
+    """Product over words of the mean probability over a word's links (Koehn, Och and Marcu 2003, 3.3)."""
     products = _lexical_products(starts, lens, links, probs)
-    return np.asarray(products).astype(np.float32)
+    return np.asarray(products).astype(np.float32)  # like the half tables of Moses
 
 
 @njit(nogil=True)

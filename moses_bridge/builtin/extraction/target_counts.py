@@ -71,11 +71,8 @@ class TargetCounts:
                 totals.append(of_phrases.take(of_run)[of_places])
 
     def _keys(self, numbers: NDArray[np.int32], first: int, length: int) -> NDArray[np.int64]:
-        """(n,) numbers of `length` words from each place on, given those of one word less.
-
-        The text is followed by a placeholder equal to no word.
-        """
-        n_kinds = len(self._target.vocabulary) + 1
+        """(n,) numbers of `length` words from each place on, given those of one word less."""
+        n_kinds = len(self._target.vocabulary) + 1  # the last one follows the text
         keys = numbers.astype(np.int64) * n_kinds + n_kinds - 1
         words = self._target.words[first + length - 1 : first + length - 1 + len(keys)]
         keys[: len(words)] += words - (n_kinds - 1)

@@ -211,10 +211,8 @@ def _is_minus_infinity(data: Any, start: int, end: int) -> bool:
 def _parse_section(
     data: Any, position: int, section: NGrams, words: LexiconTables
 ) -> tuple[int, int, int]:
-    """Fill the section from the lines at `position`; return place, number of good rows, problem.
-
-    One function, since numba's counting of references to arrays in a passed tuple took half of the time.
-    """
+    """Fill the section from the lines at `position`; return place, number of good rows, problem."""
+    # One function, since numba's counting of references to arrays in a passed tuple took half of the time.
     order = section.ids.shape[1]
     for row in range(len(section.log_probs)):
         end = position

@@ -257,14 +257,7 @@ class _File:
 
 
 class _Fields:
-    """The n-grams of one order of a trie, unpacked.
-
-    Attributes:
-        words: numbers of their first words, (n,) uint64.
-        log_probs: (n,) float32.
-        backoffs: (n,) float32.
-        starts: the place of the first longer n-gram of each, and the end, (n + 1,); empty for the longest.
-    """
+    """The n-grams of one order of a trie: first words, values, and `starts`, (n + 1,), of the longer ones."""
 
     def __init__(
         self, file: _File, count: int, n_longer: int | None, bins: list[Floats] | None, level: int

@@ -243,10 +243,7 @@ def _interpolate(
     directory: Path,
     at_once: int,
 ) -> None:
-    """Discounted counts over the context's total, plus the mass set free times the lower order.
-
-    The whole count of a pruned n-gram goes to the lower order; its context's total stays.
-    """
+    """Discounted counts (0 if pruned) over the context's total, plus the freed mass times the lower order."""
     by_count = np.array(amounts)
     contexts_of = own.counts.contexts.read
     with ArrayFiles(directory) as scratch:

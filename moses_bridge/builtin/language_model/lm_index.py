@@ -265,10 +265,7 @@ def _mark_continued(tables: LmTables, node: int) -> None:
 
 @inner
 def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) -> tuple[int, int]:
-    """Enter ids[first:last + 1] and its suffixes where absent, with backed-off probabilities.
-
-    Models pruned by other programs may have an n-gram without its suffix.
-    """
+    """Enter ids[first:last + 1] and its suffixes where absent, as in models pruned by other programs."""
     node = int(ids[last])
     n_new = 0
     for i in range(last - 1, first - 1, -1):

@@ -174,12 +174,7 @@ def _mixture(components: Sequence[_Component], lambdas: NDArray[np.float64], out
 def _backoffs(
     united: UnitedNGrams, order: int, probs: NDArray[np.float64], lower: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """Log10 back-off weights of the n-grams of the order below, (n_contexts,).
-
-    The mass left by the listed words w goes to all others, in proportion to their probabilities after the
-    shorter context: (1 - sum p(w | h)) / (1 - sum p(w | h')). `probs` (n,) is p(w | h), `lower` (n,) is p(w
-    | h').
-    """
+    """Log10 of (1 - sum p(w | h)) / (1 - sum p(w | h')) for each context h; `lower` (n,) is p(w | h')."""
     is_predicted = united.last_words[order - 1] != united.words.index(BOS_WORD)
     contexts = united.contexts[order - 1][is_predicted]
     n_contexts = len(united.last_words[order - 2])
@@ -253,10 +248,7 @@ def unite(models: Sequence[Arpa]) -> UnitedNGrams:
 
 
 def _keys(ids: NDArray[Any], keys: Sequence[NDArray[np.int64]], n_words: int) -> NDArray[np.int64]:
-    """The number of each n-gram's context times the number of words, plus the last word.
-
-    `ids` are (n, order) words of the union, `keys` the same numbers of the union's n-grams of each lower order.
-    """
+    """The number of each n-gram's context times n_words, plus the last word; `keys`: those of lower orders."""
     contexts = ids[:, 0].astype(np.int64)
     for column in range(1, ids.shape[1] - 1):
         contexts = np.searchsorted(keys[column], contexts * n_words + ids[:, column])

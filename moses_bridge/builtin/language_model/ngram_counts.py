@@ -77,13 +77,10 @@ def _no_counts(limit: int, files: ArrayFiles) -> NGramCounts:
 
 @dataclass(frozen=True)
 class _Ends:
-    """Ends of the n-grams of one order (`length` words) in the text.
-
-    `lower` has the number of the n-gram one order lower ending at each place, NONE if there is none.
-    """
+    """Ends of the n-grams of one order (`length` words) in the text."""
 
     ids: ArrayFile[np.int32]
-    lower: Numbers
+    lower: Numbers  # the n-gram one order lower ending at each place, NONE if there is none
     n_words: int
     length: int
 
