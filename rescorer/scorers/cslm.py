@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import blocks_of
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
@@ -32,7 +32,7 @@ from rescorer.windows.task import WindowTask, WindowTrainingConfig, mapped_rows
 
 
 @dataclass(frozen=True)
-class CslmConfig:
+class CslmConfig(Limited):
     """Sizes of a CSLM.
 
     Attributes:
@@ -46,9 +46,6 @@ class CslmConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 128
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class Cslm(FeedForward):

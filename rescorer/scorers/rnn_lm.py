@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.choices import goes_right_to_left
@@ -38,7 +38,7 @@ from rescorer.tries.settings import TextTrainingConfig
 
 
 @dataclass(frozen=True)
-class RnnLmConfig:
+class RnnLmConfig(Limited):
     """Sizes of an RNN language model.
 
     Attributes:
@@ -52,9 +52,6 @@ class RnnLmConfig:
     hidden_width: Annotated[int, AtLeast(1)] = 256
     embedding_width: Annotated[int, AtLeast(1)] = 128
     factor_width: Annotated[int, AtLeast(0)] = 128
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class NoSource(NamedTuple):

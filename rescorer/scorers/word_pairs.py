@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, Limited
 from rescorer.contract.architectures import Architecture, PhraseValues
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
@@ -44,7 +44,7 @@ WORD_PAIRS_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
-class WordPairsConfig:
+class WordPairsConfig(Limited):
     """Size of a model of word pairs.
 
     Attributes:
@@ -52,9 +52,6 @@ class WordPairsConfig:
     """
 
     hash_bits: Annotated[int, AtLeast(1), AtMost(30)] = 20
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class WordPairs(nn.Module):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.array_file import ArrayFile, parts, temporary_arrays
-from moses_bridge.base.config import AtLeast, Below, check_limits
+from moses_bridge.base.config import AtLeast, Below, Limited
 from rescorer.contract.scorer import LogZ
 from rescorer.layers.log_sum_exp import log_sum_exp
 from rescorer.layers.output_layer import flatten_log_z
@@ -71,7 +71,7 @@ def _rows(values: ArrayFile[np.int32], width: int) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class WindowTrainingConfig:
+class WindowTrainingConfig(Limited):
     """Settings of a training on windows of words.
 
     Attributes:
@@ -93,9 +93,6 @@ class WindowTrainingConfig:
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=3))
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class WindowTask:

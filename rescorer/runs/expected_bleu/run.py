@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
@@ -67,7 +67,7 @@ class Lists(Protocol):
 
 
 @dataclass(frozen=True)
-class ExpectedBleuConfig:
+class ExpectedBleuConfig(Limited):
     """Settings of a training for expected BLEU.
 
     The loss is minus expected sentence BLEU, 0 to 100. Of all evaluations the best one's weights are kept.
@@ -89,9 +89,6 @@ class ExpectedBleuConfig:
             learning_rate=2e-3, n_epochs=5, evaluations_per_epoch=1, warmup_updates=50
         )
     )
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 def expected_bleu(

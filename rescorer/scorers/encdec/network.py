@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
@@ -42,7 +42,7 @@ INITIAL_DEVIATION = 0.01
 
 
 @dataclass(frozen=True)
-class EncDecConfig:
+class EncDecConfig(Limited):
     """Sizes of an encoder-decoder; the paper's are 1000, 100 and 500.
 
     Attributes:
@@ -56,9 +56,6 @@ class EncDecConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 100
     maxout_width: Annotated[int, AtLeast(1)] = 128
     unit: UnitName = "gated"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class EncodedSources(NamedTuple):

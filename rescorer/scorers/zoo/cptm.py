@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.architectures import Architecture, PhraseValues, Summaries
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
@@ -46,7 +46,7 @@ Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class CptmConfig:
+class CptmConfig(Limited):
     """Sizes of a continuous-space phrase model.
 
     Attributes:
@@ -56,9 +56,6 @@ class CptmConfig:
 
     hidden_width: Annotated[int, AtLeast(1)] = 100
     code_width: Annotated[int, AtLeast(1)] = 100
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class Cptm(nn.Module):

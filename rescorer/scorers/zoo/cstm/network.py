@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
@@ -41,7 +41,7 @@ INITIAL_LIMIT = 0.1
 
 
 @dataclass(frozen=True)
-class CstmConfig:
+class CstmConfig(Limited):
     """Sizes of a CSTM.
 
     Attributes:
@@ -56,9 +56,6 @@ class CstmConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 100
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     @property
     def last_width(self) -> int:
