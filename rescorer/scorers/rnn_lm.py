@@ -31,7 +31,7 @@ from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import mapped_text, read_text, turned_lines
-from rescorer.tries.recurrent import plain_log_probs, unit_states
+from rescorer.tries.recurrent import unit_states
 from rescorer.tries.scoring import TrieScorer, WordTables, generator_with
 from rescorer.tries.sentences import EncodedText, text_task
 from rescorer.tries.settings import TextTrainingConfig
@@ -123,16 +123,6 @@ class RnnLm(nn.Module):
         """F h, *Shape:* (n, f), or h itself, *Shape:* (n, d)."""
         hidden: Tensor = state.hidden
         return hidden if self.factor is None else self.factor(hidden)
-
-    def log_probs(self, target: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target) of each sentence, (batch,): the plain path, as a reference for tests.
-
-        Args:
-            target: ids, </s> after the last word of each, *Shape:* (batch, target_len + 1).
-            target_lens: words without </s>, *Shape:* (batch,).
-        """
-        source = NoSource(self.output.weight.new_zeros(len(target), 0))
-        return plain_log_probs(self, source, target, target_lens)
 
 
 @dataclass(frozen=True)

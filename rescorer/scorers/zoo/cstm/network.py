@@ -100,21 +100,6 @@ class Cstm(nn.Module):
         first = torch.tanh(self.first(self.embedding(windows).flatten(1)))
         return first if self.second is None else torch.tanh(self.second(first))
 
-    def log_probs(self, windows: Tensor, targets: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target | source) of each pair, (n,): the plain path, as a reference for tests.
-
-        Args:
-            windows: see `hidden`, *Shape:* (n, N).
-            targets: ids, </s> after the last word of each, *Shape:* (n, target_len + 1).
-            target_lens: words without </s>, N at most, *Shape:* (n,).
-        """
-        hidden, total = self.hidden(windows), windows.new_zeros(len(windows), dtype=torch.float32)
-        for place, layer in enumerate(self.outputs[: targets.shape[1]]):
-            words = targets[:, place : place + 1]
-            found = torch.log_softmax(layer(hidden), dim=1).gather(1, words).squeeze(1)
-            total = total + torch.where(place <= target_lens, found, 0.0)
-        return total
-
 
 def source_windows(
     ids: NDArray[np.int32], lens: NDArray[np.int64], n_places: int, empty_id: int
