@@ -55,12 +55,7 @@ class Cslm(FeedForward):
         widths = LayerWidths(config.embedding_width, config.first_width, config.second_width)
         super().__init__(n_words + 1, config.context_words, widths, n_words)
         self.config = config
-        self.n_words = n_words
-
-    @property
-    def start_id(self) -> int:
-        """The id of <s>, which pads contexts at the start of a sentence."""
-        return self.n_words
+        self.start_id = n_words  # of <s>, which pads contexts at the start of a sentence
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ class WindowTask:
         self.config = config
         self.seed = seed
         self.train_rows, self.held_out_rows = rows
+        self.n_held_out, self.batch_size = len(rows.held_out), config.batch_words
         self._product_type = config.loop.product_dtype
         n_words = network.output.out_features
         counts = _predicted_words(self.train_rows, n_words)
@@ -124,21 +125,11 @@ class WindowTask:
             config.self_normalisation,
         )
 
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out windows."""
-        return len(self.held_out_rows)
-
     def batches(self, epoch: int) -> list[SeededBatch]:
         """The windows of each update of an epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.train_rows))
         parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
         return [SeededBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
-
-    @property
-    def batch_size(self) -> int:
-        """Windows of an update."""
-        return self.config.batch_words
 
     def parts(self, batch: SeededBatch, n_parts: int) -> list[SeededBatch]:
         """See `SeededBatch.parts`."""

@@ -135,16 +135,8 @@ class ExpectedBleuTask:
         else:
             held_out = held_out_groups(lists.documents, config.n_held_out, seed)
         self.train_lists, self.held_out_lists = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out lists."""
-        return len(self.held_out_lists)
-
-    @property
-    def batch_size(self) -> int:
-        """Lists of an update."""
-        return min(self.config.lists_per_update, len(self.train_lists))
+        self.n_held_out = len(self.held_out_lists)
+        self.batch_size = min(config.lists_per_update, len(self.train_lists))
 
     def batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """The lists of each update of an epoch."""
