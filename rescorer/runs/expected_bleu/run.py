@@ -9,6 +9,7 @@ where total is the other features with fixed weights; the loss of a list is -sum
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
+from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.contract.batch import Batch
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_description import write_model_card
@@ -224,61 +225,39 @@ def train_for_expected_bleu(
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
     read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
-    with claimed(out, resume, overwrite):
-        return _train(model, data, out, config, resume, device, seed, trust_code)
-
-
-def _train(
-    model: Path,
-    data: ListText,
-    out: Path,
-    config: ExpectedBleuConfig,
-    resume: bool,
-    device: torch.device | str,
-    seed: int,
-    trust_code: bool,
-) -> tuple[float | None, TrainingReport]:
-    learned = load_model(model, trust_code)
-    architecture = load(learned.architecture)
-    if architecture.phrase_values is None:
-        able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]
-        raise ConfigError(
-            f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
-            f"take a model of {', '.join(able)}"
-        )
-    lists = read_lists(data.nbest, data.source, data.references, data.groups)
-    learned.network.to(device).train()
-    types = config.loop.product_dtype, torch.float32
-    values = _pair_values(learned, *(architecture.phrase_values(learned, one) for one in types))
-    task = ExpectedBleuTask(values, lists, config, seed)
-    with torch.no_grad():
-        before = task.held_out_loss()
-    settings = asdict(config)
-    loop = settings.pop("loop")
-    fixed = {
-        "config": settings,
-        "seed": seed,
-        "data": digest(lists.content()),
-        "start": fingerprint(model),
-    }
-    network, name = learned.network, learned.architecture
-    with noted_signal() as signals:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(claimed(out, resume, overwrite))
+        learned = load_model(model, trust_code)
+        network, name = learned.network.to(device).train(), learned.architecture
+        values = _pair_values(learned, model, config.loop.product_dtype)
+        lists = read_lists(data.nbest, data.source, data.references, data.groups)
+        task = ExpectedBleuTask(values, lists, config, seed)
+        with torch.no_grad():
+            before = task.held_out_loss()
+        settings = asdict(config)
+        loop = settings.pop("loop")
+        content, start = digest(lists.content()), fingerprint(model)
+        fixed = {"config": settings, "seed": seed, "data": content, "start": start}
+        signals = stack.enter_context(noted_signal())
         trainer = Trainer(network, task, config.loop, out, fixed, unit=UNIT, signals=signals)
         report = trainer.run(resume)
         record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
-        description = learned.description
-        sizes = settings_of_sizes(model, description).model
-        training = {**description.get("training", {}), "expected_bleu": record}
+        training = {**learned.description.get("training", {}), "expected_bleu": record}
+        sizes = settings_of_sizes(model, learned.description).model
         write_model_card(out, name, training)
         save_model(out, name, network.cpu(), sizes, learned.shortlists, training)
         note_interruption(out, report)
     return before, report
 
 
-def _pair_values(
-    learned: TrainedModel[Any], values: PhraseValues, exact_values: PhraseValues
-) -> PairValues:
+def _pair_values(learned: TrainedModel[Any], model: Path, product_type: torch.dtype) -> PairValues:
     """Values of any phrase pairs, exact where no gradient is needed."""
-    return lambda pairs: (values if torch.is_grad_enabled() else exact_values)(
-        learned.as_read(pairs)
-    )
+    phrase_values = load(learned.architecture).phrase_values
+    if phrase_values is None:
+        able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]
+        raise ConfigError(
+            f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
+            f"take a model of {', '.join(able)}"
+        )
+    values, exact = (phrase_values(learned, kind) for kind in (product_type, torch.float32))
+    return lambda pairs: (values if torch.is_grad_enabled() else exact)(learned.as_read(pairs))
