@@ -212,6 +212,13 @@ def check_limits(settings: Any) -> None:
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 
+class Limited:
+    """Base of a dataclass of settings that is refused if a value is out of its limits; see `check_limits`."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:
     """The settings of a file, overridden by options by key, "loop.max_minutes" in a table; None is not given.
 

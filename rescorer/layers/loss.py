@@ -24,22 +24,20 @@ ROWS_AT_ONCE = 256
 DEVICE_LOGITS_AT_ONCE = 2**27
 
 
-class _Block(NamedTuple):
-    """Some rows and their children.
+class Children(NamedTuple):
+    """The words that follow some rows: the row of each, rising, its word and its weight, *Shape:* (k,) each."""
 
-    Attributes:
-        rows: *Shape:* (n, w).
-        row_weights: total weight of the children of each row, *Shape:* (n,).
-        child_rows: the row of each child, rising, *Shape:* (n_children,).
-        child_words: *Shape:* (n_children,).
-        child_weights: *Shape:* (n_children,).
-    """
+    rows: Tensor
+    words: Tensor
+    weights: Tensor
+
+
+class _Block(NamedTuple):
+    """Some rows, *Shape:* (n, w), the total weight of the children of each, (n,), and these children."""
 
     rows: Tensor
     row_weights: Tensor
-    child_rows: Tensor
-    child_words: Tensor
-    child_weights: Tensor
+    children: Children
 
 
 class _Result(NamedTuple):
@@ -67,9 +65,7 @@ class SummedLoss(torch.autograd.Function):
         rows: Tensor,
         weight: Tensor,
         bias: Tensor,
-        child_rows: Tensor,
-        child_words: Tensor,
-        child_weights: Tensor,
+        children: Children,
         product_type: torch.dtype,
         alpha: float,
     ) -> Tensor:
@@ -80,16 +76,14 @@ class SummedLoss(torch.autograd.Function):
             rows: *Shape:* (n, w).
             weight: *Shape:* (V, w).
             bias: *Shape:* (V,).
-            child_rows: the row of each child, rising, *Shape:* (n_children,).
-            child_words: *Shape:* (n_children,).
-            child_weights: *Shape:* (n_children,).
+            children: of the rows.
             product_type: torch.float32, or torch.bfloat16 for faster products.
             alpha: weight of log^2 Z.
         """
         gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
         layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)
         loss, start = rows.new_zeros(()), 0
-        for result in layer.results(rows.detach(), child_rows, child_words, child_weights):
+        for result in layer.results(rows.detach(), children):
             by_rows, by_weight, by_bias = result.gradients
             loss += result.loss
             gradients[0][start : start + len(by_rows)] = by_rows
@@ -102,16 +96,14 @@ class SummedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients from the forward pass, scaled."""
-        return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 5)
+        return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 3)
 
 
 def summed_loss(
     rows: Tensor,
     weight: Tensor,
     bias: Tensor,
-    child_rows: Tensor,
-    child_words: Tensor,
-    child_weights: Tensor,
+    children: Children,
     product_type: torch.dtype = torch.float32,
     alpha: float = 0.0,
 ) -> Tensor:
@@ -121,15 +113,15 @@ def summed_loss(
         IndexError: a child's word or row does not exist. On a GPU PyTorch reports it, later.
     """
     if rows.device.type == "cpu":
-        _check(child_words, len(weight))
-        _check(child_rows, len(rows))
+        _check(children.words, len(weight))
+        _check(children.rows, len(rows))
     if torch.is_grad_enabled():
         loss: Tensor = SummedLoss.apply(  # type: ignore[no-untyped-call]
-            rows, weight, bias, child_rows, child_words, child_weights, product_type, alpha
+            rows, weight, bias, children, product_type, alpha
         )
         return loss
     layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=False)
-    results = layer.results(rows, child_rows, child_words, child_weights)
+    results = layer.results(rows, children)
     return torch.stack([rows.new_zeros(()), *(result.loss for result in results)]).sum()
 
 
@@ -158,34 +150,32 @@ class _Layer:
         self.alpha = alpha
         self.wants_gradients = wants_gradients
 
-    def results(
-        self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
-    ) -> Iterator[_Result]:
+    def results(self, rows: Tensor, children: Children) -> Iterator[_Result]:
         """Yield the results of the blocks, in order."""
-        blocks = self._blocks(rows, child_rows, child_words, child_weights)
+        blocks = self._blocks(rows, children)
         n_threads = torch.get_num_threads()
         if self.is_compiled and n_threads > 1 and len(blocks) > 1:
             return map_in_order(self._result, blocks, n_threads)
         return map(self._result, blocks)
 
-    def _blocks(
-        self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
-    ) -> list[_Block]:
+    def _blocks(self, rows: Tensor, children: Children) -> list[_Block]:
         on_cpu = rows.device.type == "cpu"
         size = ROWS_AT_ONCE if on_cpu else max(1, DEVICE_LOGITS_AT_ONCE // len(self.weight))
         row_weights = torch.zeros(len(rows), dtype=rows.dtype, device=rows.device)
-        row_weights.index_add_(0, child_rows, child_weights)
+        row_weights.index_add_(0, children.rows, children.weights)
         starts = range(0, len(rows), size)
         later = torch.tensor(starts[1:], device=rows.device)
-        bounds = torch.searchsorted(child_rows, later).tolist() if len(later) else []
-        cuts = [0, *bounds, len(child_rows)]
+        bounds = torch.searchsorted(children.rows, later).tolist() if len(later) else []
+        cuts = [0, *bounds, len(children.rows)]
         return [
             _Block(
                 rows[start : start + size],
                 row_weights[start : start + size],
-                child_rows[first:last] - start,
-                child_words[first:last],
-                child_weights[first:last],
+                Children(
+                    children.rows[first:last] - start,
+                    children.words[first:last],
+                    children.weights[first:last],
+                ),
             )
             for start, first, last in zip(starts, cuts[:-1], cuts[1:], strict=True)
         ]
@@ -210,22 +200,23 @@ class _Layer:
 
     def _logit_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""
-        where = (block.child_rows, block.child_words)
+        child_rows, child_words, weights = block.children
+        where = child_rows, child_words
         logits = products.to(block.rows.dtype).add_(self.bias)
         maxima = logits.amax(dim=1, keepdim=True)
         logits -= maxima
-        chosen = logits[where] @ block.child_weights
+        chosen = logits[where] @ weights
         by_logits = logits.exp_()
         sums = by_logits.sum(dim=1)
         log_z = sums.log() + maxima.squeeze(1)
         loss = sums.log() @ block.row_weights - chosen + self.alpha * (log_z**2 @ block.row_weights)
         by_logits *= (block.row_weights * (1 + 2 * self.alpha * log_z) / sums).unsqueeze(1)
-        by_logits.index_put_(where, -block.child_weights, accumulate=True)
+        by_logits.index_put_(where, -weights, accumulate=True)
         return loss, by_logits
 
     def _compiled_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """As `_logit_gradients`, written over the products: the loss, and the sum of each column."""
-        firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
+        firsts = torch.searchsorted(block.children.rows, torch.arange(len(block.rows) + 1))
         bias_gradient = np.zeros(len(self.bias), np.float32)
         loss = _gradients(
             numpy_numbers(products),
@@ -233,8 +224,8 @@ class _Layer:
             block.row_weights.numpy(),
             np.float32(self.alpha),
             firsts.numpy(),
-            block.child_words.numpy(),
-            block.child_weights.numpy(),
+            block.children.words.numpy(),
+            block.children.weights.numpy(),
             bias_gradient,
         )
         return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(bias_gradient)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.layers.loss import summed_loss
+from rescorer.layers.loss import Children, summed_loss
 
 # No word's probability of taking part is taken as lower: its logarithm is needed.
 LOWEST_INCLUSION = 1e-9
@@ -143,13 +143,9 @@ def _summed(
     product_type: torch.dtype,
     alpha: float,
 ) -> Tensor:
-    return summed_loss(
-        rows,
-        weight,
-        bias,
+    children = Children(
         torch.from_numpy(predicted.rows).to(rows.device),
         torch.from_numpy(predicted.words).to(rows.device),
         torch.from_numpy(predicted.weights).to(rows),
-        product_type,
-        alpha,
     )
+    return summed_loss(rows, weight, bias, children, product_type, alpha)

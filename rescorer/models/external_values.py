@@ -38,7 +38,6 @@ from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.scorer import NamedScorer, Scorer
-from rescorer.contract.vocabulary import Vocabulary
 
 LONGEST_ANSWER = 1000  # bytes of a line with one number
 NOTE_SECONDS = 60.0  # without an answer to a block, until the user is told why that may be
@@ -125,16 +124,7 @@ class CheckedScorer:
 
     def __init__(self, scorer: Scorer, name: str) -> None:
         self._scorer, self._name = scorer, name
-
-    @property
-    def shortlist(self) -> Vocabulary | None:
-        """See `contract.Scorer`."""
-        return self._scorer.shortlist
-
-    @property
-    def needs_links(self) -> bool:
-        """See `contract.Scorer`."""
-        return self._scorer.needs_links
+        self.shortlist, self.needs_links = scorer.shortlist, scorer.needs_links
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`.

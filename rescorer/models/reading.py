@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_bridge.formats.words import turned_words
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
-from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
+from rescorer.contract.scorer import Scorer, WordLogProbs
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
 
@@ -35,8 +35,7 @@ def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
     The given one scores data as the network read them; for turned data it predicts word by word.
     """
     if model.goes_right_to_left:
-        words: Any = scorer
-        scorer = RightToLeft(words)
+        scorer = RightToLeft(scorer)
     return ReversedSides(scorer, model.shortlists.source) if model.reverses_sides else scorer
 
 
@@ -67,31 +66,29 @@ def turned(sentences: Sequence[bytes]) -> list[bytes]:
     return list(map(turned_words, sentences))
 
 
-class SentenceScorer(Scorer, WordScorer, Protocol):
-    """A scorer of sentences and their words."""
-
-
 class RightToLeft:
     """Natural log p(target | source), or p(target), of a network trained on turned targets.
 
-    The given scorer takes turned targets, without word links.
+    The given scorer, a `WordScorer` too, takes turned targets, without word links.
     """
 
     needs_links = False
 
-    def __init__(self, scorer: SentenceScorer) -> None:
+    def __init__(self, scorer: Any) -> None:
         self.scorer, self.shortlist = scorer, scorer.shortlist
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        return self.scorer.values(Batch(batch.sources, turned(batch.targets)))
+        return np.asarray(self.scorer.values(Batch(batch.sources, turned(batch.targets))))
 
     def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given the following ones, at the place of the word.
 
         The last value of each pair, for </s>, is log p of ending after the sentence's first word.
         """
-        found = self.scorer.word_log_probs(Batch(batch.sources, turned(batch.targets)))
+        found: WordLogProbs = self.scorer.word_log_probs(
+            Batch(batch.sources, turned(batch.targets))
+        )
         return found._replace(log_probs=found.log_probs[_turned_words(found.pairs)])
 
 

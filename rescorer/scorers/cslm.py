@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.blocks import blocks_of
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
@@ -32,7 +32,7 @@ from rescorer.windows.task import WindowTask, WindowTrainingConfig, mapped_rows
 
 
 @dataclass(frozen=True)
-class CslmConfig:
+class CslmConfig(Limited):
     """Sizes of a CSLM.
 
     Attributes:
@@ -47,9 +47,6 @@ class CslmConfig:
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 class Cslm(FeedForward):
     """p(word | previous words); the window has the order of the text, and n_words is V."""
@@ -58,12 +55,7 @@ class Cslm(FeedForward):
         widths = LayerWidths(config.embedding_width, config.first_width, config.second_width)
         super().__init__(n_words + 1, config.context_words, widths, n_words)
         self.config = config
-        self.n_words = n_words
-
-    @property
-    def start_id(self) -> int:
-        """The id of <s>, which pads contexts at the start of a sentence."""
-        return self.n_words
+        self.start_id = n_words  # of <s>, which pads contexts at the start of a sentence
 
 
 @dataclass(frozen=True)

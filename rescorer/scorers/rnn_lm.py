@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.choices import goes_right_to_left
@@ -31,14 +31,14 @@ from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import mapped_text, read_text, turned_lines
-from rescorer.tries.recurrent import plain_log_probs, unit_states
+from rescorer.tries.recurrent import unit_states
 from rescorer.tries.scoring import TrieScorer, WordTables, generator_with
 from rescorer.tries.sentences import EncodedText, text_task
 from rescorer.tries.settings import TextTrainingConfig
 
 
 @dataclass(frozen=True)
-class RnnLmConfig:
+class RnnLmConfig(Limited):
     """Sizes of an RNN language model.
 
     Attributes:
@@ -52,9 +52,6 @@ class RnnLmConfig:
     hidden_width: Annotated[int, AtLeast(1)] = 256
     embedding_width: Annotated[int, AtLeast(1)] = 128
     factor_width: Annotated[int, AtLeast(0)] = 128
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class NoSource(NamedTuple):
@@ -126,16 +123,6 @@ class RnnLm(nn.Module):
         """F h, *Shape:* (n, f), or h itself, *Shape:* (n, d)."""
         hidden: Tensor = state.hidden
         return hidden if self.factor is None else self.factor(hidden)
-
-    def log_probs(self, target: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target) of each sentence, (batch,): the plain path, as a reference for tests.
-
-        Args:
-            target: ids, </s> after the last word of each, *Shape:* (batch, target_len + 1).
-            target_lens: words without </s>, *Shape:* (batch,).
-        """
-        source = NoSource(self.output.weight.new_zeros(len(target), 0))
-        return plain_log_probs(self, source, target, target_lens)
 
 
 @dataclass(frozen=True)

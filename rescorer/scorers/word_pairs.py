@@ -20,13 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, Limited
 from rescorer.contract.architectures import Architecture, PhraseValues
-from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.contrast import (
     ContrastBatch,
@@ -44,7 +44,7 @@ WORD_PAIRS_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
-class WordPairsConfig:
+class WordPairsConfig(Limited):
     """Size of a model of word pairs.
 
     Attributes:
@@ -52,9 +52,6 @@ class WordPairsConfig:
     """
 
     hash_bits: Annotated[int, AtLeast(1), AtMost(30)] = 20
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class WordPairs(nn.Module):
@@ -154,43 +151,18 @@ def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> Wo
     return WordPairs(config.model, len(shortlists.target))
 
 
-class WordPairsScorer:
-    """The sum of the weights of the word pairs; not a log-probability.
-
-    Several threads may use one scorer. Without products, it is float32 in any precision.
-    """
-
-    needs_links = False
-
-    def __init__(self, network: WordPairs, shortlists: Shortlists) -> None:
-        self.network = network
-        self._shortlists = shortlists
-
-    @property
-    def shortlist(self) -> Vocabulary:
-        """The target words known to the network."""
-        return self._shortlists.target
-
-    @torch.inference_mode()
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """The sum of each pair; see `contract.Scorer`."""
-        found = self.network.values(*_encoded(self._shortlists, batch))
-        return np.asarray(found.double().cpu().numpy())
-
-
-def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordPairsScorer:
-    """The total weight of the word pairs of source and target."""
-    return WordPairsScorer(model.network.to(compute.place), model.shortlists)
+def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> ValueScorer:
+    """The total weight of the word pairs of source and target; float32 in any precision."""
+    model.network.to(compute.place)
+    return ValueScorer(phrase_values(model, compute.dtype), model.shortlists.target)
 
 
 def phrase_values(model: TrainedModel[WordPairs], product_type: torch.dtype) -> PhraseValues:
     """See `contract.Architecture`; there are no products."""
-    return lambda pairs: model.network.values(*_encoded(model.shortlists, pairs))
-
-
-def _encoded(shortlists: Shortlists, pairs: Batch) -> tuple[Phrases, Phrases]:
-    source, target = shortlists.source_words, shortlists.target
-    return source.encode_phrases(pairs.sources), target.encode_phrases(pairs.targets)
+    source, target = model.shortlists.source_words, model.shortlists.target
+    return lambda pairs: model.network.values(
+        source.encode_phrases(pairs.sources), target.encode_phrases(pairs.targets)
+    )
 
 
 ARCHITECTURE = Architecture(

@@ -41,16 +41,16 @@ def merge_shards(
     """
     place, patch = place_of(out), None
     old_ini = check_places([place_of(part) for part in parts], place, ini, ini_out)
-    records = _in_order([RunRecord.read(str(part)) for part in parts])
+    records = in_order(parts)
     if old_ini is not None and ini_out is not None:
         scored = records[0]
         patch = IniPatch.of(old_ini, ini_out, Path(scored.path), out)
         patch.check(scored.n_old_scores + scored.config.n_replaced, scored.path)
-    return report(_merged(records, out, command), place, patch)
+    return report(merged(records, out, command), place, patch)
 
 
-def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
-    """Join the shards of a table; return the record of the equivalent undivided run.
+def merged(ordered: Sequence[RunRecord], out: Path, command: str = "") -> RunRecord:
+    """Join the shards of a table, in their order; return the record of the equivalent undivided run.
 
     Every reader takes concatenated compressed files for one file, so nothing is compressed again.
     If each shard has at least two blocks of rows and no malformed rows were left out, the file is
@@ -58,15 +58,10 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> RunRecord:
     differ in its seventh digit.
 
     Raises:
-        InputError: a shard is missing or named twice, belongs to another table, model or setting,
-            or differs from its record.
+        InputError: a shard differs from its record.
         ConfigError: out has another suffix than the parts.
         UserError: another command is writing the table.
     """
-    return _merged(_in_order([RunRecord.read(str(part)) for part in parts]), out, command)
-
-
-def _merged(ordered: Sequence[RunRecord], out: Path, command: str) -> RunRecord:
     for part in ordered:
         if Path(part.out).suffix != out.suffix:
             name = Path(part.out).name
@@ -120,8 +115,13 @@ def _damaged(path: Path, found: str, expected: str) -> InputError:
     return InputError(path, None, found, expected, "Copy the part again, or score it again")
 
 
-def _in_order(parts: Sequence[RunRecord]) -> list[RunRecord]:
-    """The parts in the order of their shards; refuse anything but all shards of one table."""
+def in_order(paths: Sequence[Path]) -> list[RunRecord]:
+    """The records of some parts in the order of their shards.
+
+    Raises:
+        InputError: they are anything but all shards of one table, each once, with the same settings.
+    """
+    parts = [RunRecord.read(str(path)) for path in paths]
     shards = []
     for part in parts:
         if part.config.shard is None:

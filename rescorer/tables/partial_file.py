@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, BinaryIO, Literal
 
 from xopen import xopen
@@ -53,7 +52,7 @@ class _State:
             raise ConfigError("progress has a number below 0")
 
 
-class PartialFile:
+class PartialFile(ExitStack):
     """An unfinished file: its data are in .NAME.partial, its progress in .NAME.partial.json.
 
     Two writers of one file must be kept apart (`moses_bridge.base.lock`); without locks, one of
@@ -70,6 +69,7 @@ class PartialFile:
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
+        super().__init__()
         self.out = out = Path(os.path.realpath(out))
         self.settings = json.loads(json.dumps(settings))
         self.data_path = hidden_beside(out, ".partial")
@@ -89,6 +89,7 @@ class PartialFile:
         self._stream: BinaryIO = open(self.data_path, mode, opener=no_link)  # noqa: SIM115
         self._stream.truncate(self.n_bytes)
         self._stream.seek(self.n_bytes)
+        self.callback(self._end)
 
     def _load_state(self) -> None:
         """Continue from the state of an earlier run; ignore an unusable one."""
@@ -101,15 +102,7 @@ class PartialFile:
         if state.settings == self.settings and complete:
             self.n_bytes, self.progress = state.n_bytes, Counter(state.progress)
 
-    def __enter__(self) -> PartialFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _end(self) -> None:
         try:
             with named_errors(self.data_path):  # closing tries to write the rest once more
                 self._stream.close()
@@ -156,24 +149,13 @@ class PartialFile:
         self.state_path.unlink(missing_ok=True)
 
 
-class StreamOutput:
+class StreamOutput(ExitStack):
     """`PartialFile` for "-", a pipe or a device, written to directly; it cannot be resumed."""
 
     def __init__(self, out: StrPath) -> None:
+        super().__init__()
         self.progress = Counter[str]()
-        self._opened = open_write_packed(out)
-
-    def __enter__(self) -> StreamOutput:
-        self._stream = self._opened.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._opened.__exit__(kind, error, trace)
+        self._stream = self.enter_context(open_write_packed(out))
 
     def append(self, member: bytes, counts: Mapping[str, int]) -> None:
         """Write one block and add its counts to the progress."""

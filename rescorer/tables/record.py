@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import open_record_of, read_json, write_json
 from moses_bridge.base.provenance import file_digest, own_version
@@ -222,7 +222,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class _Written:
+class _Written(Limited):
     """The keys used from TABLE.json."""
 
     settings: dict[str, Any]
@@ -234,22 +234,16 @@ class _Written:
     n_bytes: WholeNumber = 0
     sha256: str = ""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 @dataclass(frozen=True)
-class _AddedColumn:
+class _AddedColumn(Limited):
     column: str
     scorer: str
     n_floored: WholeNumber
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 @dataclass(frozen=True)
-class _Settings:
+class _Settings(Limited):
     table: dict[str, Any]
     scorers: list[Any]
     columns: tuple[Column, ...]
@@ -258,9 +252,6 @@ class _Settings:
     block_rows: Annotated[int, AtLeast(1)]
     shard: tuple[int, ...] | None = None
     column_format: ColumnFormat = "prob"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import torch
 from torch import nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import dtype_of, fastest_precision
 
@@ -22,7 +22,7 @@ LOWEST_RATE_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class LoopConfig:
+class LoopConfig(Limited):
     """How a network is trained.
 
     Without n_epochs and max_minutes a training ends when the held-out loss has stopped falling; the
@@ -62,9 +62,6 @@ class LoopConfig:
     checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
     accumulation: Annotated[int, AtLeast(1)] = 1
     product_type: Precision | Literal["fastest"] = "float32"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     @property
     def product_dtype(self) -> torch.dtype:

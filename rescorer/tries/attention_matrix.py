@@ -8,7 +8,7 @@ Notation: n pairs; I words of a target, J words of a source, both without </s>.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Generic, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,46 +17,23 @@ from torch import Tensor
 
 from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.tries.generation import Attentive
-from rescorer.tries.recurrent import (
-    NO_WORD,
-    Carried,
-    Inputs,
-    Recurrent,
-    Source,
-    State,
-    take,
-    to_device,
-)
+from rescorer.tries.recurrent import NO_WORD, take, to_device
 
 # Annotations of 64 sentences of 100 words and 1,000 units are 26 MB in float32.
 PAIRS_AT_ONCE = 64
 
 
-class AttentiveRecurrent(
-    Recurrent[Source, State, Carried, Inputs], Attentive, Protocol[Source, State, Carried, Inputs]
-):
-    """A recurrent network that weighs the words of its source in each step."""
-
-
-class AttentionReader(Generic[Source, State, Carried, Inputs]):
+class AttentionReader:
     """Attention matrices of sentence pairs.
 
     Args:
-        network: on the device it computes on.
+        network: a `Recurrent` that is `Attentive`, on the device it computes on.
         source: ids of the source words.
         target: ids of the target words.
     """
 
-    def __init__(
-        self,
-        network: AttentiveRecurrent[Source, State, Carried, Inputs],
-        source: Vocabulary,
-        target: Vocabulary,
-    ) -> None:
-        self.network = network
-        self._source = source
-        self._target = target
+    def __init__(self, network: Any, source: Vocabulary, target: Vocabulary) -> None:
+        self.network, self._source, self._target = network, source, target
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
         """Yield the weights of each pair, independent of its neighbours.
@@ -96,11 +73,11 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
 
     def _step(
         self,
-        state: State,
+        state: Any,
         before: NDArray[np.int32] | NDArray[np.int64],
-        source: Source,
+        source: Any,
         rows: NDArray[np.int64],
-    ) -> tuple[Tensor, State]:
+    ) -> tuple[Tensor, Any]:
         """The weights of a step of some pairs, and their next states; `state` may have more rows."""
         network = self.network
         on_device = to_device(rows, network.output.weight)

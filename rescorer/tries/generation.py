@@ -21,7 +21,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.tries.hypotheses import Beam, Choice, Draws, Live, first_hypotheses
+from rescorer.tries.hypotheses import Beam, Draws, Live, first_hypotheses
 from rescorer.tries.recurrent import (
     NO_WORD,
     Carried,
@@ -125,7 +125,7 @@ def _choice(
     sources: Sequence[bytes],
     beginnings: Sequence[bytes],
     longest: NDArray[np.int64],
-) -> Choice:
+) -> Beam | Draws:
     if not config.sample:
         return Beam(config.n, config.width, config.length_penalty, longest)
     keys = [b"\n".join(pair) for pair in zip(sources, beginnings, strict=True)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,13 +41,7 @@ class Live(NamedTuple):
 
     def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Live:
         """Some of them."""
-        return Live(
-            self.sources[chosen],
-            self.draws[chosen],
-            self.log_probs[chosen],
-            self.words[chosen],
-            self.places[chosen],
-        )
+        return Live(*(field[chosen] for field in self))
 
     def extended(
         self, words: NDArray[np.int64], log_probs: NDArray[np.float64], places: NDArray[np.int64]
@@ -84,32 +78,8 @@ class Ended(NamedTuple):
     places: list[int]
 
 
-class Chosen(NamedTuple):
-    """The hypotheses that continue.
-
-    Attributes:
-        live: with one more word.
-        parents: the previous hypothesis of each, *Shape:* (k,).
-    """
-
-    live: Live
-    parents: NDArray[np.int64]
-
-
-class Choice(Protocol):
-    """Decides how hypotheses continue, and keeps the ended ones."""
-
-    def go_on(self, live: Live, log_probs: Tensor, places: NDArray[np.int64]) -> Chosen:
-        """Those with one word more.
-
-        Args:
-            live: all hypotheses.
-            log_probs: natural log p(word | hypothesis), -inf where a word is not allowed, *Shape:* (k, V).
-            places: the most attended word of the source in this step, *Shape:* (k,).
-        """
-
-    def ended(self) -> list[list[Ended]]:
-        """The ended hypotheses of each source."""
+# Hypotheses with one more word, and the previous hypothesis of each, *Shape:* (k,).
+Chosen = tuple[Live, NDArray[np.int64]]
 
 
 class Beam:
@@ -136,7 +106,13 @@ class Beam:
         self._ended: list[list[Ended]] = [[] for _ in longest]
 
     def go_on(self, live: Live, log_probs: Tensor, places: NDArray[np.int64]) -> Chosen:
-        """See `Choice`."""
+        """The hypotheses that continue; the ended ones are kept.
+
+        Args:
+            live: all hypotheses.
+            log_probs: natural log p(word | hypothesis), -inf where a word is not allowed, *Shape:* (k, V).
+            places: the most attended word of the source in this step, *Shape:* (k,).
+        """
         self._end(live, log_probs[:, Vocabulary.end_id].double().cpu().numpy())
         others = log_probs.clone()
         others[:, Vocabulary.end_id] = -torch.inf
@@ -147,7 +123,7 @@ class Beam:
         words = best.indices.cpu().numpy().ravel()[kept]
         parents = parents[kept]
         grown = live.rows(parents).extended(words, totals.ravel()[kept], places[parents])
-        return Chosen(grown, parents)
+        return grown, parents
 
     def _kept(self, sources: NDArray[np.int64], totals: NDArray[np.float64]) -> NDArray[np.int64]:
         """The `width` best of each source that may still be wanted, the best ones first."""
@@ -206,7 +182,7 @@ class Draws:
         self._ended: list[list[Ended | None]] = [[None] * n for _ in sources]
 
     def go_on(self, live: Live, log_probs: Tensor, places: NDArray[np.int64]) -> Chosen:
-        """See `Choice`; a hypothesis that drew </s> has ended."""
+        """See `Beam.go_on`; a hypothesis that drew </s> has ended."""
         numbers = self._numbers[live.sources, live.draws, live.length]
         words = _drawn(log_probs, self.temperature, numbers)
         steps = log_probs.double().cpu().numpy()[np.arange(len(words)), words]
@@ -217,7 +193,7 @@ class Draws:
             self._ended[live.sources[row]][live.draws[row]] = ended
         parents = np.flatnonzero(words != Vocabulary.end_id)
         grown = live.rows(parents).extended(words[parents], totals[parents], places[parents])
-        return Chosen(grown, parents)
+        return grown, parents
 
     def ended(self) -> list[list[Ended]]:
         """The draws of each source in their order."""

@@ -164,6 +164,7 @@ class PhrasePairs:
         self.config, self.seed = config, seed
         self._pools, self._loaded = pools, (0, pools.load(0))
         self.held_out_pairs = self.pool(0).part(np.flatnonzero(self._held_out_mask(0)))
+        self.n_held_out, self.batch_size = len(self.held_out_pairs), config.pairs_per_update
         self.sizes = [pools.sizes[0] - self.n_held_out, *pools.sizes[1:]]
 
     def pool(self, number: int) -> EncodedPairs:
@@ -182,21 +183,11 @@ class PhrasePairs:
         return held_out_mask(self._pools.sizes[pool], n_held_out, self.seed)
 
     @property
-    def n_held_out(self) -> int:
-        """Number of held-out pairs."""
-        return len(self.held_out_pairs)
-
-    @property
     def held_out_words_per_pair(self) -> float | None:
         """Words with </s>, weighted as in training; None if there are no held-out pairs."""
         pairs = self.held_out_pairs
         n_words = pairs.n_words(np.arange(len(pairs)))
         return float(n_words / pairs.weights.sum()) if len(pairs) else None
-
-    @property
-    def batch_size(self) -> int:
-        """Pairs of an update."""
-        return self.config.pairs_per_update
 
     def batches(self, epoch: int) -> PoolBatches:
         """The pairs of each update of an epoch."""

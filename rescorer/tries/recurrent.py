@@ -233,30 +233,3 @@ def word_vectors(embedding: nn.Embedding, words: Tensor) -> Tensor:
     """Vectors of previous words, 0 of NO_WORD, *Shape:* (n,) -> (n, r)."""
     vectors: Tensor = embedding(words.clamp(min=0))
     return vectors * (words != NO_WORD).unsqueeze(1)
-
-
-def plain_log_probs(
-    network: Recurrent[Source, State, Carried, Inputs],
-    source: Source,
-    target: Tensor,
-    target_lens: Tensor,
-) -> Tensor:
-    """Natural log p(target | source), *Shape:* (n,), target by target: the reference for tests.
-
-    Args:
-        network: predicts.
-        source: one for each target.
-        target: ids, </s> after the last word of each, *Shape:* (n, target_len + 1).
-        target_lens: words without </s>, *Shape:* (n,).
-    """
-    rows = torch.arange(len(target), device=target.device)
-    state, previous = network.start(source), torch.full_like(rows, NO_WORD)
-    total = network.output.weight.new_zeros(len(target))
-    for position in range(target.shape[1]):
-        inputs = network.inputs(previous, source, rows)
-        state = network.step(network.carry(state), inputs, source)
-        logits = network.output(network.factors(state, inputs, source))
-        previous = target[:, position]
-        step = -nn.functional.cross_entropy(logits, previous, reduction="none")
-        total = total + step * (position <= target_lens)
-    return total

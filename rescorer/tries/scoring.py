@@ -99,12 +99,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     ) -> None:
         self.network = network
         self.layer = layer
-        self.shortlists = shortlists
-
-    @property
-    def shortlist(self) -> Vocabulary:
-        """The target words the network knows."""
-        return self.shortlists.target
+        self.shortlists, self.shortlist = shortlists, shortlists.target
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""

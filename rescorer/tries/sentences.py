@@ -156,17 +156,8 @@ class SentencePairs:
         self.data, self.config, self.seed = data, config, seed
         held_out = held_out_mask(len(data), config.n_held_out, seed)
         self.train_rows, self.held_out_rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        self.n_held_out, self.batch_size = len(self.held_out_rows), config.recipe.size
         self._n_words = data.target_lens + 1
-
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out pairs."""
-        return len(self.held_out_rows)
-
-    @property
-    def batch_size(self) -> int:
-        """Words or pairs of an update."""
-        return self.config.recipe.size
 
     def batches(self, epoch: int) -> list[SeededBatch]:
         """The pairs of each update of an epoch."""
@@ -232,16 +223,7 @@ class Sentences:
         self.text, self.config, self.seed = text, config, seed
         self.train_rows = np.flatnonzero(~held_out & (text.lens <= config.max_sentence_words))
         self.held_out_rows = np.flatnonzero(held_out)
-
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out sentences."""
-        return len(self.held_out_rows)
-
-    @property
-    def batch_size(self) -> int:
-        """Words of an update."""
-        return self.config.batch_words
+        self.n_held_out, self.batch_size = len(self.held_out_rows), config.batch_words
 
     def batches(self, epoch: int) -> list[SeededBatch]:
         """The sentences of each update of an epoch: of like length, so that no level is thin."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from moses_bridge.base.config import AtLeast, AtMost, Below, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, Below, Limited
 from rescorer.contract.choices import (
     FORMER_READING_KEYS,
     PairReading,
@@ -44,7 +44,7 @@ PAIR_RECIPES: dict[RecipeName, PairRecipe] = {
 
 
 @dataclass(frozen=True)
-class PairTrainingConfig:
+class PairTrainingConfig(Limited):
     """Settings of a training on phrase pairs.
 
     Attributes:
@@ -83,9 +83,6 @@ class PairTrainingConfig:
     reading: PairReading = "as-is"
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3, n_epochs=3))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     @property
     def pairs_per_update(self) -> int:
@@ -142,7 +139,7 @@ SENTENCE_RECIPES: dict[RecipeName, SentenceRecipe] = {
 
 
 @dataclass(frozen=True)
-class SentenceTrainingConfig:
+class SentenceTrainingConfig(Limited):
     """Settings of a training on sentence pairs.
 
     Attributes:
@@ -174,9 +171,6 @@ class SentenceTrainingConfig:
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=5))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     @property
     def recipe(self) -> SentenceRecipe:
         """The recipe, with the configured size of an update."""
@@ -185,7 +179,7 @@ class SentenceTrainingConfig:
 
 
 @dataclass(frozen=True)
-class TextTrainingConfig:
+class TextTrainingConfig(Limited):
     """Settings of a training of a recurrent network on target text.
 
     Attributes:
@@ -213,6 +207,3 @@ class TextTrainingConfig:
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=6))
     former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
-
-    def __post_init__(self) -> None:
-        check_limits(self)

@@ -138,15 +138,15 @@ class Losses(Protocol):
 
 
 class BatchSource(Protocol):
-    """Data that come in batches; text is pairs of the same empty source."""
+    """Data that come in batches; text is pairs of the same empty source.
 
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out pairs."""
+    Attributes:
+        n_held_out: held-out pairs or sentences.
+        batch_size: pairs or words of an update.
+    """
 
-    @property
-    def batch_size(self) -> int:
-        """Pairs or words of an update."""
+    n_held_out: int
+    batch_size: int
 
     def batches(self, epoch: int) -> Batches[SeededBatch]:
         """The pairs of each update of an epoch."""
@@ -168,19 +168,9 @@ class TrieTask:
     """
 
     def __init__(self, source: BatchSource, losses: Losses, whole_batches: bool = False) -> None:
-        self.source = source
-        self.losses = losses
+        self.source, self.losses = source, losses
+        self.n_held_out, self.batch_size = source.n_held_out, source.batch_size
         self._whole_batches = whole_batches
-
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out pairs or sentences."""
-        return self.source.n_held_out
-
-    @property
-    def batch_size(self) -> int:
-        """Pairs or words of an update."""
-        return self.source.batch_size
 
     def batches(self, epoch: int) -> Batches[SeededBatch]:
         """See `Task.batches`."""

@@ -128,8 +128,7 @@ def attention_reader_of_model(
         found = f"a network of the architecture {model.architecture!r} without an attention"
         expected = 'one with it, such as "rnnsearch" with the context "attention"'
         raise InputError(directory / DESCRIPTION, None, found, expected)
-    attentive: Any = network  # both a Recurrent and Attentive
-    reader = AttentionReader(attentive, source, model.shortlists.target)
+    reader = AttentionReader(network, source, model.shortlists.target)
     return RightToLeftReader(reader) if model.goes_right_to_left else reader
 
 

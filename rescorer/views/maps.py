@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
@@ -49,7 +49,7 @@ FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
-class MapConfig:
+class MapConfig(Limited):
     """The content of a map.
 
     Attributes:
@@ -70,9 +70,6 @@ class MapConfig:
     n_zooms: Annotated[int, AtLeast(0)] = 3
     zoom_points: Annotated[int, AtLeast(2)] = 40
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True)

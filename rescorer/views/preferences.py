@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, Limited
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.progress import track_blocks
@@ -37,7 +37,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")
 
 
 @dataclass(frozen=True)
-class PreferencesConfig:
+class PreferencesConfig(Limited):
     """The source phrases to draw, and how much is shown of each.
 
     Attributes:
@@ -57,9 +57,6 @@ class PreferencesConfig:
     n_phrases: Annotated[int, AtLeast(1)] = 10
     n_best: Annotated[int, AtLeast(1)] = 3
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True)

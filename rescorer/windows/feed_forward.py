@@ -257,11 +257,6 @@ class FeedForward(nn.Module):
         """
         return above_first(first_layer(self.embedding.weight, self.first, windows), self.second)
 
-    def log_probs(self, windows: Tensor, words: Tensor) -> Tensor:
-        """Natural log of p(word | window) from numbers of words, (n, k), and word ids, (n,): *Shape:* (n,)."""
-        logits = self.output(self.hidden(windows))
-        return -nn.functional.cross_entropy(logits, words, reduction="none")
-
 
 class FirstLayerLookup:
     """A trained network with its first layer as a sum of looked-up rows; a `Windowed`."""

@@ -41,11 +41,6 @@ class History(NamedTuple):
     n_numbers: int
     frequencies: NDArray[np.float64]
 
-    @property
-    def open_id(self) -> int:
-        """The number of an unknown previous word."""
-        return self.n_numbers
-
 
 class HiddenLayers:
     """The layers of a trained network below the softmax.
@@ -146,15 +141,7 @@ def _filled(n_rows: int) -> int:
 
 @njit(nogil=True, fastmath=True, error_model="numpy")
 def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) -> None:
-    """Rectified sums of base and table rows.
-
-    Args:
-        rows: *Shape:* (n, w + 1).
-        chosen: row numbers, *Shape:* (m,).
-        bases: *Shape:* (n_places, d1).
-        tables: *Shape:* (n_words, numbers, d1).
-        out: *Shape:* (m or more, d1).
-    """
+    """Rectified sums of bases (n_places, d1) and tables (n_words, numbers, d1), (m or more, d1), for m rows."""
     n_words = len(tables)
     # Previous words follow the source place, if there is one.
     begin = rows.shape[1] - 1 - n_words

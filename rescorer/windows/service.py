@@ -8,7 +8,7 @@ held-out text, so that both have the same mean. For others they are the softmax 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -28,25 +28,13 @@ from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 
 WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
+# From rows (source place, previous words, word), *Shape:* (n, w + 1), and bases, *Shape:* (n_places, d1), see
+# `HiddenLayers`, to natural log p of the words or an estimate of it, *Shape:* (n,).
+Values = Callable[[NDArray[np.int32], Tensor], NDArray[np.float32]]
 Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
 NOTHING = np.zeros((1, 0), np.int32)
 # Numbers of the first layer, 64 MB: a tuning comes back to the same sentences in each of its decodings.
 MOST_KEPT = 2**24
-
-
-class Values(Protocol):
-    """A function of rows (source place, previous words, word)."""
-
-    def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> NDArray[np.float32]:
-        """Natural log p of the words, or an estimate of it.
-
-        Args:
-            rows: see `HiddenLayers`, *Shape:* (n, w + 1).
-            bases: of the source places, *Shape:* (n_places, d1).
-
-        Returns:
-            *Shape:* (n,).
-        """
 
 
 class RawValues:
@@ -104,16 +92,7 @@ class NormalisedValues:
 
 @njit(nogil=True, fastmath=True, error_model="numpy")
 def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: Any) -> None:
-    """The logit of a word for each row.
-
-    Args:
-        hidden: *Shape:* (n_distinct, d).
-        which: index into `hidden` for each row, *Shape:* (n,).
-        words: *Shape:* (n,).
-        weight: *Shape:* (V, d).
-        bias: *Shape:* (V,).
-        out: *Shape:* (n,).
-    """
+    """The logit of a word (n,) for each row (n,): `which` of the hidden rows (n_distinct, d) is multiplied."""
     for i in range(len(words)):
         one, other = hidden[which[i]], weight[words[i]]
         total = np.float32(0)
@@ -122,24 +101,13 @@ def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: An
         out[i] = total + bias[words[i]]
 
 
-class Ways(NamedTuple):
-    """How a service computes its values.
-
-    Attributes:
-        exact: values requested with N.
-        quick: estimates for the search.
-    """
-
-    exact: Values
-    quick: Values
-
-
 class WindowNgramScorer:
     """An `NgramScorer`: natural log p(word | previous words); words outside the shortlist are <unk>.
 
     Args:
         network: on the device it computes on.
-        ways: how values are computed.
+        exact: values requested with N.
+        quick: estimates for the search.
         shortlist: the words.
         history: the previous words; the last number precedes the first word of a sentence.
         around: returns the numbers of the words around each place of some sources, *Shape:* (n_places,
@@ -149,16 +117,17 @@ class WindowNgramScorer:
     def __init__(
         self,
         network: FeedForward,
-        ways: Ways,
+        exact: Values,
+        quick: Values,
         shortlist: Vocabulary,
         history: History,
         around: Around | None = None,
     ) -> None:
-        self.ways = ways
+        self._exact, self._quick = exact, quick
         self.order = history.n_words + 1
         self.start_id = history.n_numbers - 1
         self.end_id = shortlist.end_id
-        self.open_id = history.open_id
+        self.open_id = history.n_numbers  # an unknown previous word
         self.reads_source = around is not None
         self._network, self._shortlist, self._around = network, shortlist, around
         self._bases = bases_of(network, NOTHING[: 0 if self.reads_source else 1])
@@ -187,7 +156,7 @@ class WindowNgramScorer:
         Raises:
             UserError: a source place, previous word or word does not exist.
         """
-        return self._values(self.ways.exact, ngrams)
+        return self._values(self._exact, ngrams)
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`.
@@ -195,7 +164,7 @@ class WindowNgramScorer:
         Raises:
             UserError: a source place, previous word or word does not exist.
         """
-        return self._values(self.ways.quick, ngrams)
+        return self._values(self._quick, ngrams)
 
     def _values(self, way: Values, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         rows = np.ascontiguousarray(ngrams, np.int32)
@@ -240,7 +209,7 @@ def window_ngram_scorer(
     network, shortlist = model.network.to(compute.place), model.shortlists.target
     history = History(n_history, len(shortlist) + 1, zipf(len(shortlist) + 1))
     ways = _ways(model, network, history, compute)
-    return WindowNgramScorer(network, ways, shortlist, history, around)
+    return WindowNgramScorer(network, *ways, shortlist, history, around)
 
 
 def zipf(n_numbers: int) -> NDArray[np.float64]:
@@ -259,21 +228,21 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
 
 def _ways(
     model: TrainedModel[WindowNetwork], network: FeedForward, history: History, compute: Compute
-) -> Ways:
-    """Exact values use float32 hidden layers, as all scores do; only quick ones use the requested precision."""
+) -> tuple[Values, Values]:
+    """Exact values, with hidden layers in float32, as in all scores, and quick ones in the given precision."""
     exact = quick = HiddenLayers(network, history, torch.float32)
     if compute.dtype != torch.float32:
         quick = HiddenLayers(network, history, compute.dtype)
     output = network.output
     if compute.unnormalized:
-        return Ways(RawValues(exact, output), RawValues(quick, output))
+        return RawValues(exact, output), RawValues(quick, output)
     normalised = NormalisedValues(exact, ExactOutputLayer(output, compute.dtype))
     if model.training.is_self_normalised:
         log_z = model.training.log_z
         mean = log_z.mean if log_z else 0.0
-        return Ways(normalised, RawValues(quick, output, mean))
+        return normalised, RawValues(quick, output, mean)
     estimated = EstimatedOutputLayer(output, compute.dtype)
-    return Ways(normalised, NormalisedValues(quick, estimated))
+    return normalised, NormalisedValues(quick, estimated)
 
 
 @njit(nogil=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.array_file import ArrayFile, parts, temporary_arrays
-from moses_bridge.base.config import AtLeast, Below, check_limits
+from moses_bridge.base.config import AtLeast, Below, Limited
 from rescorer.contract.scorer import LogZ
 from rescorer.layers.log_sum_exp import log_sum_exp
 from rescorer.layers.output_layer import flatten_log_z
@@ -71,7 +71,7 @@ def _rows(values: ArrayFile[np.int32], width: int) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class WindowTrainingConfig:
+class WindowTrainingConfig(Limited):
     """Settings of a training on windows of words.
 
     Attributes:
@@ -94,9 +94,6 @@ class WindowTrainingConfig:
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(n_epochs=3))
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 class WindowTask:
     """The batches and losses of windows.
@@ -115,6 +112,7 @@ class WindowTask:
         self.config = config
         self.seed = seed
         self.train_rows, self.held_out_rows = rows
+        self.n_held_out, self.batch_size = len(rows.held_out), config.batch_words
         self._product_type = config.loop.product_dtype
         n_words = network.output.out_features
         counts = _predicted_words(self.train_rows, n_words)
@@ -127,21 +125,11 @@ class WindowTask:
             config.self_normalisation,
         )
 
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out windows."""
-        return len(self.held_out_rows)
-
     def batches(self, epoch: int) -> list[SeededBatch]:
         """The windows of each update of an epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.train_rows))
         parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
         return [SeededBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
-
-    @property
-    def batch_size(self) -> int:
-        """Windows of an update."""
-        return self.config.batch_words
 
     def parts(self, batch: SeededBatch, n_parts: int) -> list[SeededBatch]:
         """See `SeededBatch.parts`."""

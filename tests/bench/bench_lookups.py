@@ -38,6 +38,9 @@ from rescorer.scorers.nnjm.network import NnjmConfig, place_windows
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.service import WindowNgramScorer
 
+sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages
+from tests.rescorer.plain_networks import log_probs
+
 N_SENTENCES = 64
 BATCHES = (2_000, 20_000)
 EXACT_BATCH = 2_000
@@ -139,8 +142,8 @@ def plain_logits(work: Work, rows: Rows) -> torch.Tensor:
 @torch.inference_mode()
 def plain_log_probs(work: Work, rows: Rows) -> torch.Tensor:
     """The words' log-probabilities with the network's own layers."""
-    network: FeedForward = work.model.network
-    return network.log_probs(work.windows(rows), torch.from_numpy(rows[:, -1].copy()).long())
+    words = torch.from_numpy(rows[:, -1].copy()).long()
+    return log_probs(work.model.network, work.windows(rows), words)
 
 
 def speed(work: Callable[[], object], n: int) -> float:

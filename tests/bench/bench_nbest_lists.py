@@ -32,6 +32,7 @@ from rescorer.runs.expected_bleu.run import ExpectedBleuConfig, ExpectedBleuTask
 from rescorer.tries.recurrent import to_device
 
 sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages
+from tests.rescorer.plain_networks import log_probs
 from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists
 
 N_HYPOTHESES = 50_000
@@ -96,8 +97,7 @@ def plain(model: TrainedModel[Any], pairs: Batch) -> Tensor:
     read, beside = model.as_read(pairs), model.network.output.weight
     sides = ((model.shortlists.source_words, read.sources), (model.shortlists.target, read.targets))
     arrays = (array for words, side in sides for array in words.encode_phrases(side))
-    values: Tensor = model.network.log_probs(*(to_device(array, beside) for array in arrays))
-    return values
+    return log_probs(model.network, *(to_device(array, beside) for array in arrays))
 
 
 def seconds(work: Callable[[], object]) -> float:

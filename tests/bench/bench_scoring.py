@@ -42,6 +42,9 @@ from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.tries.prefix_tree import build_prefix_tree
 
+sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages
+from tests.rescorer.plain_networks import log_probs
+
 N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
@@ -121,7 +124,7 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     """Ours in each way against each peer."""
     ways = scorers(work)
     peers = {
-        "padded batches": work.network.to(work.device).log_probs,
+        "padded batches": partial(log_probs, work.network.to(work.device)),
         "torch.nn.GRU": GruNetwork(work.network).to(work.device).log_probs,
     }
     if work.device == "cpu":

@@ -40,7 +40,7 @@ class OnnxNetwork:
     def log_probs(
         self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
     ) -> Tensor:
-        """Natural log p of each pair, *Shape:* (n,); arguments as of `EncoderDecoder.log_probs`."""
+        """Natural log p of each pair, *Shape:* (n,); arguments as of `plain_networks.log_probs`."""
         inside = torch.arange(target.shape[1]).unsqueeze(1) <= target_lens
         inputs = {
             "source": source.T.contiguous().numpy(),

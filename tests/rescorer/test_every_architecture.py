@@ -38,6 +38,7 @@ from rescorer.tables.scored_table import Run, add_columns
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport
 from rescorer.views.perplexity import load_text_model
+from tests.rescorer.plain_networks import log_probs
 
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
 NAMES = [*ARCHITECTURES, *ADDED]
@@ -165,14 +166,16 @@ def batch_of(pairs: Sequence[tuple[bytes, bytes]] = PAIRS) -> Batch:
 
 
 def plain_encdec(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
-    """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
+    """Pair by pair through the plain network, which its tests compare with NumPy."""
     result = []
     for source, target in zip(batch.sources, batch.targets, strict=True):
         arrays = (
             *model.shortlists.source.encode_phrases([source]),
             *model.shortlists.target.encode_phrases([target]),
         )
-        result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+        result.append(
+            log_probs(model.network, *(torch.from_numpy(a).long() for a in arrays)).item()
+        )
     return np.array(result)
 
 
@@ -218,7 +221,7 @@ def plain_cslm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
         ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
         padded = [network.start_id] * network.config.context_words + ids
         rows = [padded[i : i + network.config.context_words] for i in range(len(ids))]
-        result.append(network.log_probs(torch.tensor(rows), torch.tensor(ids)).sum().item())
+        result.append(log_probs(network, torch.tensor(rows), torch.tensor(ids)).sum().item())
     return np.array(result)
 
 
@@ -279,7 +282,7 @@ def plain_nnjm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
             place = len(source_ids) if i == len(ids) - 1 else min(i, n_links - 1)
             around = [len(targets) + 1 + word for word in padded[place : place + 11]]
             window = torch.tensor([[*history[i : i + 3], *around]])
-            total += network.log_probs(window, torch.tensor([word])).item()
+            total += log_probs(network, window, torch.tensor([word])).item()
         result.append(total)
     return np.array(result)
 
@@ -313,14 +316,14 @@ def as_deep_lstm(stack: Any) -> torch.nn.LSTM:
 
 
 def plain_cstm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
-    """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
+    """Pair by pair through the plain network, which its tests compare with NumPy."""
     network, result = model.network, []
     for source, target in zip(batch.sources, batch.targets, strict=True):
         words = model.shortlists.source.encode_words(source.split()).tolist()
         window = [*words, *[network.empty_id] * (network.config.phrase_words - len(words))]
         targets, lens = model.shortlists.target.encode_phrases([target])
         arrays = torch.from_numpy(targets).long(), torch.from_numpy(lens)
-        result.append(network.log_probs(torch.tensor([window]), *arrays).item())
+        result.append(log_probs(network, torch.tensor([window]), *arrays).item())
     return np.array(result)
 
 
@@ -370,11 +373,13 @@ def plain_word_pairs(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float
 
 
 def plain_rnn_lm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
-    """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
+    """Sentence by sentence through the plain network, which its tests compare with NumPy."""
     result = []
     for target in batch.targets:
         arrays = model.shortlists.target.encode_phrases([target])
-        result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+        result.append(
+            log_probs(model.network, *(torch.from_numpy(a).long() for a in arrays)).item()
+        )
     return np.array(result)
 
 

@@ -9,6 +9,7 @@ where total is the other features with fixed weights; the loss of a list is -sum
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
+from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.contract.batch import Batch
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_description import write_model_card
@@ -67,7 +68,7 @@ class Lists(Protocol):
 
 
 @dataclass(frozen=True)
-class ExpectedBleuConfig:
+class ExpectedBleuConfig(Limited):
     """Settings of a training for expected BLEU.
 
     The loss is minus expected sentence BLEU, 0 to 100. Of all evaluations the best one's weights are kept.
@@ -89,9 +90,6 @@ class ExpectedBleuConfig:
             learning_rate=2e-3, n_epochs=5, evaluations_per_epoch=1, warmup_updates=50
         )
     )
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 def expected_bleu(
@@ -138,16 +136,8 @@ class ExpectedBleuTask:
         else:
             held_out = held_out_groups(lists.documents, config.n_held_out, seed)
         self.train_lists, self.held_out_lists = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-    @property
-    def n_held_out(self) -> int:
-        """Number of held-out lists."""
-        return len(self.held_out_lists)
-
-    @property
-    def batch_size(self) -> int:
-        """Lists of an update."""
-        return min(self.config.lists_per_update, len(self.train_lists))
+        self.n_held_out = len(self.held_out_lists)
+        self.batch_size = min(config.lists_per_update, len(self.train_lists))
 
     def batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """The lists of each update of an epoch."""
@@ -235,61 +225,39 @@ def train_for_expected_bleu(
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
     read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
-    with claimed(out, resume, overwrite):
-        return _train(model, data, out, config, resume, device, seed, trust_code)
-
-
-def _train(
-    model: Path,
-    data: ListText,
-    out: Path,
-    config: ExpectedBleuConfig,
-    resume: bool,
-    device: torch.device | str,
-    seed: int,
-    trust_code: bool,
-) -> tuple[float | None, TrainingReport]:
-    learned = load_model(model, trust_code)
-    architecture = load(learned.architecture)
-    if architecture.phrase_values is None:
-        able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]
-        raise ConfigError(
-            f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
-            f"take a model of {', '.join(able)}"
-        )
-    lists = read_lists(data.nbest, data.source, data.references, data.groups)
-    learned.network.to(device).train()
-    types = config.loop.product_dtype, torch.float32
-    values = _pair_values(learned, *(architecture.phrase_values(learned, one) for one in types))
-    task = ExpectedBleuTask(values, lists, config, seed)
-    with torch.no_grad():
-        before = task.held_out_loss()
-    settings = asdict(config)
-    loop = settings.pop("loop")
-    fixed = {
-        "config": settings,
-        "seed": seed,
-        "data": digest(lists.content()),
-        "start": fingerprint(model),
-    }
-    network, name = learned.network, learned.architecture
-    with noted_signal() as signals:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(claimed(out, resume, overwrite))
+        learned = load_model(model, trust_code)
+        network, name = learned.network.to(device).train(), learned.architecture
+        values = _pair_values(learned, model, config.loop.product_dtype)
+        lists = read_lists(data.nbest, data.source, data.references, data.groups)
+        task = ExpectedBleuTask(values, lists, config, seed)
+        with torch.no_grad():
+            before = task.held_out_loss()
+        settings = asdict(config)
+        loop = settings.pop("loop")
+        content, start = digest(lists.content()), fingerprint(model)
+        fixed = {"config": settings, "seed": seed, "data": content, "start": start}
+        signals = stack.enter_context(noted_signal())
         trainer = Trainer(network, task, config.loop, out, fixed, unit=UNIT, signals=signals)
         report = trainer.run(resume)
         record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
-        description = learned.description
-        sizes = settings_of_sizes(model, description).model
-        training = {**description.get("training", {}), "expected_bleu": record}
+        training = {**learned.description.get("training", {}), "expected_bleu": record}
+        sizes = settings_of_sizes(model, learned.description).model
         write_model_card(out, name, training)
         save_model(out, name, network.cpu(), sizes, learned.shortlists, training)
         note_interruption(out, report)
     return before, report
 
 
-def _pair_values(
-    learned: TrainedModel[Any], values: PhraseValues, exact_values: PhraseValues
-) -> PairValues:
+def _pair_values(learned: TrainedModel[Any], model: Path, product_type: torch.dtype) -> PairValues:
     """Values of any phrase pairs, exact where no gradient is needed."""
-    return lambda pairs: (values if torch.is_grad_enabled() else exact_values)(
-        learned.as_read(pairs)
-    )
+    phrase_values = load(learned.architecture).phrase_values
+    if phrase_values is None:
+        able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]
+        raise ConfigError(
+            f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
+            f"take a model of {', '.join(able)}"
+        )
+    values, exact = (phrase_values(learned, kind) for kind in (product_type, torch.float32))
+    return lambda pairs: (values if torch.is_grad_enabled() else exact)(learned.as_read(pairs))

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
@@ -30,7 +30,6 @@ from rescorer.training.loop_config import RecipeName
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     last_states,
-    plain_log_probs,
     to_device,
     unit_states,
     word_vectors,
@@ -42,7 +41,7 @@ INITIAL_DEVIATION = 0.01
 
 
 @dataclass(frozen=True)
-class EncDecConfig:
+class EncDecConfig(Limited):
     """Sizes of an encoder-decoder; the paper's are 1000, 100 and 500.
 
     Attributes:
@@ -56,9 +55,6 @@ class EncDecConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 100
     maxout_width: Annotated[int, AtLeast(1)] = 128
     unit: UnitName = "gated"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class EncodedSources(NamedTuple):
@@ -186,18 +182,6 @@ class EncoderDecoder(nn.Module):
         factors: Tensor = self.readout_factor(maxout(pieces))
         return factors
 
-    def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
-        """Summary c of each source, *Shape:* (batch, d); `source` and `source_lens` as in `log_probs`."""
-        state = self.encoder.start(len(source))
-        for position in range(source.shape[1]):
-            inside = (position <= source_lens).unsqueeze(1)
-            inputs = self.source_inputs(source[:, position])
-            stepped = self.encoder.step(self.encoder.carry(state), inputs)
-            state = type(state)(
-                *(torch.where(inside, *pair) for pair in zip(stepped, state, strict=True))
-            )
-        return self.context(state.hidden)
-
     def decoder_start(self, context: Tensor) -> EncodedSources:
         """h'_0 = tanh(V' c), of an LSTM c'_0 too, and the products of c (n, d) in all steps, once a source."""
         return EncodedSources(
@@ -205,20 +189,6 @@ class EncoderDecoder(nn.Module):
             unit=self.context_to_unit(context),
             readout=self.context_to_readout(context),
         )
-
-    def log_probs(
-        self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
-    ) -> Tensor:
-        """Natural log p(target | source) of each pair, (batch,): the plain path, as a reference for tests.
-
-        Args:
-            source: ids, </s> after the last word of each, *Shape:* (batch, source_len + 1).
-            source_lens: words without </s>, *Shape:* (batch,).
-            target: ids, </s> after the last word of each, *Shape:* (batch, target_len + 1).
-            target_lens: words without </s>, *Shape:* (batch,).
-        """
-        sources = self.decoder_start(self.encode(source, source_lens))
-        return plain_log_probs(self, sources, target, target_lens)
 
 
 # The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.

@@ -48,27 +48,11 @@ def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) 
 
     Autograd would allocate a gradient of all places for each step, mostly zeros in a long text.
     """
-    if not (torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations)):
-        return Places(
-            annotations=annotations,
-            keys=keys,
-            firsts=firsts,
-            lens=lens,
-            by_annotations=annotations[:0],
-            by_keys=keys[:0],
-        )
-    by_annotations, by_keys = torch.zeros_like(annotations), torch.zeros_like(keys)
-    annotations, keys = _Gathered.apply(  # type: ignore[no-untyped-call]
-        annotations, keys, by_annotations, by_keys
-    )
-    return Places(
-        annotations=annotations,
-        keys=keys,
-        firsts=firsts,
-        lens=lens,
-        by_annotations=by_annotations,
-        by_keys=by_keys,
-    )
+    sums = annotations[:0], keys[:0]
+    if torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations):
+        sums = torch.zeros_like(annotations), torch.zeros_like(keys)
+        annotations, keys = _Gathered.apply(annotations, keys, *sums)  # type: ignore[no-untyped-call]
+    return Places(annotations, keys, firsts, lens, *sums)
 
 
 class _Gathered(torch.autograd.Function):

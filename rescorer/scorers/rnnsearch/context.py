@@ -7,7 +7,7 @@ length, so those still being read at a step are the first ones. The decoder sees
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,27 +22,20 @@ from rescorer.tries.recurrent import to_device
 ContextName = Literal["attention", "last-state"]
 
 
-class Packing(NamedTuple):
-    """Reading order of the places of sources, step by step.
+def packing(
+    lens: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+    """Reading order of sources with some lengths, at least 1, *Shape:* (n_sources,), one after another.
 
-    Attributes:
-        forward: the place read by each row of all steps from left to right, *Shape:* (P,).
-        backward: from right to left, *Shape:* (P,).
-        sizes: sources at each step.
+    Returns:
+        The places read by the rows of all steps from left to right and from right to left, *Shape:* (P,)
+            each, and the number of sources at each step.
     """
-
-    forward: NDArray[np.int64]
-    backward: NDArray[np.int64]
-    sizes: list[int]
-
-
-def packing(lens: NDArray[np.int64]) -> Packing:
-    """The order for sources with some lengths, at least 1, *Shape:* (n_sources,), stored one after another."""
     order = np.argsort(-lens, kind="stable")
     firsts = (np.cumsum(lens) - lens)[order]
     steps = np.arange(int(lens.max()))[:, None]
     is_read = steps < lens[order]
-    return Packing(
+    return (
         (firsts + steps)[is_read],
         (firsts + lens[order] - 1 - steps)[is_read],
         is_read.sum(axis=1).tolist(),
@@ -63,10 +56,10 @@ class Encoder(nn.Module):
         `vectors` are the words', one source after another, *Shape:* (P, input_width); `lens` counts the
         places of each source, at least 1, *Shape:* (n_sources,).
         """
-        packed = packing(lens)
+        forward, backward, sizes = packing(lens)
         return (
-            _read(self.to_right, vectors, packed.forward, packed.sizes),
-            _read(self.to_left, vectors, packed.backward, packed.sizes),
+            _read(self.to_right, vectors, forward, sizes),
+            _read(self.to_left, vectors, backward, sizes),
         )
 
 
@@ -92,24 +85,11 @@ class Readings(NamedTuple):
     lens: Tensor
 
 
-class Context(Protocol):
-    """Makes the context of a decoder state."""
-
-    @property
-    def width(self) -> int:
-        """Width of a context."""
-
-    def places(self, readings: Readings) -> Places:
-        """The stored part of the sources."""
-
-    def __call__(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """The context (n, width) of each decoder state s (n, d); `rows` (n,) are the states' sources."""
-
-
 class Attention(nn.Module):
     """RNNsearch: a mean of the annotations, weighted anew for each state.
 
-    d is the width of the decoder and of each direction of the encoder, a that of the comparing layer.
+    d is the width of the decoder and of each direction of the encoder, a that of the comparing layer,
+    `width` that of a context.
     """
 
     def __init__(self, hidden_width: int, attention_width: int) -> None:
@@ -125,7 +105,7 @@ class Attention(nn.Module):
         return new_places(annotations, self.key(annotations), readings.firsts, readings.lens)
 
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """See `Context`."""
+        """The context (n, width) of each decoder state s (n, d); `rows` (n,) are the states' sources."""
         return attend(self.query(hidden), self.energy, places, rows)
 
     def weights(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
@@ -146,21 +126,13 @@ class LastState(nn.Module):
         """One place a source."""
         last = readings.to_right.index_select(0, readings.firsts + readings.lens - 1)
         numbers = torch.arange(len(last), device=last.device)
-        return Places(
-            annotations=last,
-            keys=last[:, :0],
-            firsts=numbers,
-            lens=torch.ones_like(numbers),
-            by_annotations=last[:0],
-            by_keys=last[:0, :0],
-        )
+        no_keys, lens = last[:, :0], torch.ones_like(numbers)
+        return Places(last, no_keys, numbers, lens, last[:0], no_keys[:0])
 
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
-        """See `Context`."""
+        """See `Attention.forward`."""
         return places.annotations.index_select(0, rows)
 
 
-CONTEXTS: dict[ContextName, type[Attention] | type[LastState]] = {
-    "attention": Attention,
-    "last-state": LastState,
-}
+Context = Attention | LastState
+CONTEXTS: dict[ContextName, type[Context]] = {"attention": Attention, "last-state": LastState}

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
@@ -40,7 +40,7 @@ ATTENTION_DEVIATION = 0.001
 
 
 @dataclass(frozen=True)
-class RnnSearchConfig:
+class RnnSearchConfig(Limited):
     """Sizes of an RNNsearch; the paper's are 1000, 620, 1000 and 500.
 
     Attributes:
@@ -57,9 +57,6 @@ class RnnSearchConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 192
     attention_width: Annotated[int, AtLeast(1)] = 192
     maxout_width: Annotated[int, AtLeast(1)] = 192
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class ReadSources(NamedTuple):

@@ -13,7 +13,7 @@ Notation: n phrases, H hidden_width, D code_width, V words of both languages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.architectures import Architecture, PhraseValues, Summaries
-from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct_phrases
+from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -46,7 +46,7 @@ Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class CptmConfig:
+class CptmConfig(Limited):
     """Sizes of a continuous-space phrase model.
 
     Attributes:
@@ -56,9 +56,6 @@ class CptmConfig:
 
     hidden_width: Annotated[int, AtLeast(1)] = 100
     code_width: Annotated[int, AtLeast(1)] = 100
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class Cptm(nn.Module):
@@ -128,41 +125,17 @@ class JointVocabulary:
         return self.target_ids[ids], lens
 
 
-# From numbers of some pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
-SomeValues = Callable[[NDArray[np.int64]], Tensor]
-
-
-@dataclass(frozen=True)
-class PairPhrases:
-    """The distinct phrases of one side of some pairs, and the phrase of each pair, *Shape:* (n_pairs,)."""
-
-    phrases: Encoded
-    which: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, words: JointVocabulary, side: Side, phrases: Sequence[bytes]) -> PairPhrases:
-        """Encode equal phrases once."""
-        different, which = distinct_phrases(phrases)
-        return cls(words.encode(side, different), which)
-
-    def codes(self, network: Cptm, pairs: NDArray[np.int64]) -> Tensor:
-        """The codes of some pairs, equal phrases computed once, *Shape:* (n, D)."""
-        used, which = np.unique(self.which[pairs], return_inverse=True)
-        ids, lens = self.phrases
-        return network.codes(ids[used], lens[used])[which]
-
-
-def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> SomeValues:
-    """A function giving the values of some of the pairs under the network's current weights."""
-    source = PairPhrases.of(words, "source", pairs.sources)
-    target = PairPhrases.of(words, "target", pairs.targets)
-    return lambda rows: similarities(source.codes(network, rows), target.codes(network, rows))
-
-
 def phrase_values(model: TrainedModel[Cptm], product_type: torch.dtype) -> PhraseValues:
-    """See `contract.Architecture`; its products are small, and float32."""
-    words = JointVocabulary.of(model.shortlists)
-    return lambda pairs: values_of(model.network, words, pairs)(np.arange(len(pairs)))
+    """See `contract.Architecture`; equal phrases are computed once, in small products of float32."""
+    network, words = model.network, JointVocabulary.of(model.shortlists)
+
+    def codes(side: Side, phrases: Sequence[bytes]) -> Tensor:
+        different, which = distinct_phrases(phrases)
+        return network.codes(*words.encode(side, different))[which]
+
+    return lambda pairs: similarities(
+        codes("source", pairs.sources), codes("target", pairs.targets)
+    )
 
 
 @dataclass(frozen=True)
@@ -200,35 +173,10 @@ def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:
     return Cptm(config.model, len(JointVocabulary.of(shortlists)))
 
 
-class CptmScorer:
-    """The product of the codes of source and target; not a log-probability.
-
-    Several threads may use one scorer. It has few products: they are float32 in any precision.
-    """
-
-    needs_links = False
-
-    def __init__(self, network: Cptm, words: JointVocabulary) -> None:
-        self.network = network
-        self.words = words
-
-    @property
-    def shortlist(self) -> Vocabulary:
-        """The target words known to the network."""
-        return self.words.target
-
-    @torch.inference_mode()
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """The product of each pair; see `contract.Scorer`."""
-        if not len(batch):
-            return np.zeros(0)
-        found = values_of(self.network, self.words, batch)(np.arange(len(batch)))
-        return np.asarray(found.double().cpu().numpy())
-
-
-def cptm_scorer(model: TrainedModel[Cptm], compute: Compute) -> CptmScorer:
-    """Similarity of the codes of source and target."""
-    return CptmScorer(model.network.to(compute.place), JointVocabulary.of(model.shortlists))
+def cptm_scorer(model: TrainedModel[Cptm], compute: Compute) -> ValueScorer:
+    """The product of the codes of source and target; float32 in any precision."""
+    model.network.to(compute.place)
+    return ValueScorer(phrase_values(model, compute.dtype), model.shortlists.target)
 
 
 def cptm_embeddings(model: TrainedModel[Cptm]) -> dict[Side, NDArray[np.float32]]:

@@ -106,10 +106,7 @@ class _Writer:
 
     def append(self, columns: PairColumns, with_counts: bool) -> None:
         """Write the pairs of a part, and count their words."""
-        for counts, words in zip(
-            self._counts, (columns.source_words, columns.target_words), strict=True
-        ):
-            counts += np.bincount(words, minlength=len(counts))
+        add_counts(self._counts, columns)
         kept = columns if with_counts else columns._replace(counts=np.empty(0))
         for name, column in kept._asdict().items():
             data = memoryview(column.astype(COLUMN_TYPES[name], copy=False)).cast("B")
@@ -163,6 +160,9 @@ class PairFiles:
 
     Attributes:
         header: of the directory.
+        digest: of all pairs and words.
+        n_pairs: of each part, *Shape:* (n_parts,).
+        words: all words of both sides, by number.
 
     Raises:
         InputError: the directory has no pairs or is damaged.
@@ -170,7 +170,9 @@ class PairFiles:
 
     def __init__(self, directory: Path) -> None:
         self.header = read_header(directory)
+        self.digest = str(self.header["digest"])
         self._sizes = np.array(self.header["parts"], np.int64)
+        self.n_pairs = self._sizes[:, PairColumns._fields.index("target_lens")]
         totals = self._sizes.sum(axis=0)
         self._starts = np.cumsum(self._sizes, axis=0) - self._sizes
         n_word_bytes = self.header["n_words"] * np.dtype(WORD_TYPE).itemsize
@@ -185,34 +187,17 @@ class PairFiles:
         ends = _numbers(directory / WORD_ENDS)
         _check_size(directory / WORDS, int(ends[-1]) + 1)
         self._directory = directory
-        self._words = WordList((directory / WORDS).read_bytes(), ends)
+        self.words = WordList((directory / WORDS).read_bytes(), ends)
         self._counts = [_numbers(directory / name) for name in (SOURCE_COUNTS, TARGET_COUNTS)]
-
-    @property
-    def digest(self) -> str:
-        """Digest of all pairs and words."""
-        return str(self.header["digest"])
-
-    @property
-    def words(self) -> WordList:
-        """All words of both sides, by number."""
-        return self._words
-
-    @property
-    def n_pairs(self) -> NDArray[np.int64]:
-        """Pairs of each part, *Shape:* (n_parts,)."""
-        return np.asarray(self._sizes[:, PairColumns._fields.index("target_lens")])
 
     def word_counts(self) -> tuple[WordCounts, WordCounts]:
         """How often each word occurs in the distinct sources and in the targets of all pairs."""
-        source, target = (WordCounts.among(self._words, counts) for counts in self._counts)
+        source, target = (WordCounts.among(self.words, counts) for counts in self._counts)
         return source, target
 
     def part(self, number: int) -> PairColumns:
         """The pairs of a part; counts are 1 if none were read."""
-        columns = PairColumns(
-            *(self._read(column, kind, number) for column, kind in enumerate(COLUMN_TYPES.values()))
-        )
+        columns = self._stored(number)
         has_counts = len(columns.counts) == len(columns.target_lens)
         return columns if has_counts else columns._replace(counts=np.ones(len(columns.target_lens)))
 
@@ -229,37 +214,34 @@ class PairFiles:
         Raises:
             InputError: a file is damaged.
         """
-        digests, n_words = _Digests(), len(self._words)
-        counts = np.zeros((2, n_words), np.int64)
-        for columns in self._stored_parts():
-            _check_part(columns, n_words, self._directory)
+        digests, counts = _Digests(), np.zeros((2, len(self.words)), np.int64)
+        for number in range(len(self._sizes)):
+            columns = self._stored(number)
+            _check_part(columns, len(self.words), self._directory)
             for name, column in columns._asdict().items():
                 digests.update(name, memoryview(column).cast("B"))
-            for own, words in zip(
-                counts, (columns.source_words, columns.target_words), strict=True
-            ):
-                own += np.bincount(words, minlength=n_words)
-        text = self._words.text
+            add_counts(counts, columns)
+        text = self.words.text
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-        if digests.with_words(text) != self.digest or not np.array_equal(ends, self._words.ends):
-            raise _changed(self._directory)
-        if not np.array_equal(counts, self._counts):
+        is_same = np.array_equal(ends, self.words.ends) and np.array_equal(counts, self._counts)
+        if not is_same or digests.with_words(text) != self.digest:
             raise _changed(self._directory)
 
-    def _stored_parts(self) -> Iterator[PairColumns]:
-        """The columns of each part as stored in the files."""
-        for number in range(len(self._sizes)):
-            yield PairColumns(
-                *(
-                    self._read(place, kind, number)
-                    for place, kind in enumerate(COLUMN_TYPES.values())
-                )
-            )
+    def _stored(self, number: int) -> PairColumns:
+        """The columns of a part as stored in the files."""
+        kinds = COLUMN_TYPES.values()
+        return PairColumns(*(self._read(place, kind, number) for place, kind in enumerate(kinds)))
 
     def _read(self, column: int, kind: str, number: int) -> NDArray[Any]:
         n_bytes = np.dtype(kind).itemsize
         size, start = (int(of[number, column]) * n_bytes for of in (self._sizes, self._starts))
         return np.frombuffer(os.pread(self._files[column], size, start), kind)
+
+
+def add_counts(counts: NDArray[np.int64], columns: PairColumns) -> None:
+    """Count the words of some pairs' sources and targets, *Shape:* (2, n_words)."""
+    for own, words in zip(counts, (columns.source_words, columns.target_words), strict=True):
+        own += np.bincount(words, minlength=len(own))
 
 
 def read_header(directory: Path) -> dict[str, Any]:

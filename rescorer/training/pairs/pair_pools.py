@@ -18,7 +18,7 @@ from rescorer.contract.choices import Weighting
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_cache import stored_pairs
-from rescorer.training.pairs.pair_files import PairFiles
+from rescorer.training.pairs.pair_files import PairFiles, add_counts
 from rescorer.training.pairs.phrase_pairs import PairChoice, weights_of
 from rescorer.training.pairs.record_spill import PairColumns
 from rescorer.training.word_counts import WordCounts
@@ -73,12 +73,9 @@ class ChosenPairs:
         """How often each word occurs in the sources and in the targets."""
         if self._drawn is None:
             return self.files.word_counts()
-        n_words = len(self.files.words)
-        counts = np.zeros((2, n_words), np.int64)
-        for number, pairs in enumerate(self._drawn):
-            part = _kept(self.files.part(number), pairs)
-            counts[0] += np.bincount(part.source_words, minlength=n_words)
-            counts[1] += np.bincount(part.target_words, minlength=n_words)
+        counts = np.zeros((2, len(self.files.words)), np.int64)
+        for number in range(len(self._drawn)):
+            add_counts(counts, self._part(number))
         source, target = (WordCounts.among(self.files.words, side) for side in counts)
         return source, target
 

@@ -18,6 +18,7 @@ from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from tests.rescorer.plain_networks import log_probs
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"
 INI = b"""\
@@ -58,7 +59,7 @@ def expected_log_probs(folder: Path) -> list[float]:
         target_ids, target_lens = TARGET.encode_phrases([target])
         arrays = (source_ids, source_lens, target_ids, target_lens)
         with torch.inference_mode():
-            result.append(model.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+            result.append(log_probs(model, *(torch.from_numpy(a).long() for a in arrays)).item())
     return result
 
 

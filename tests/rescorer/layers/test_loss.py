@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from rescorer.layers import loss as softmax
-from rescorer.layers.loss import summed_loss
+from rescorer.layers.loss import Children, summed_loss
 
 N_ROWS, WIDTH, N_WORDS, N_CHILDREN = 53, 7, 31, 97
 
@@ -32,7 +32,7 @@ def test_loss_and_gradients(monkeypatch: pytest.MonkeyPatch, rows_at_once: int) 
     monkeypatch.setattr(softmax, "ROWS_AT_ONCE", rows_at_once)
     inputs, children = make_problem(torch.float64)
     expected = by_definition(inputs, children)
-    found = summed_loss(*inputs, *children, torch.float64)
+    found = summed_loss(*inputs, Children(*children), torch.float64)
     torch.testing.assert_close(found, expected)
     for one, other in zip(
         torch.autograd.grad(2.5 * found, inputs),
@@ -48,7 +48,7 @@ def test_weights_may_have_both_signs() -> None:
     weights = children[2] - 0.5
     expected = by_definition(inputs, [*children[:2], weights])
     narrow = [tensor.detach().float().requires_grad_() for tensor in inputs]
-    found = summed_loss(*narrow, *children[:2], weights.float())
+    found = summed_loss(*narrow, Children(*children[:2], weights.float()))
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
     for one, other in zip(
         torch.autograd.grad(found, narrow), torch.autograd.grad(expected, inputs), strict=True
@@ -63,7 +63,7 @@ def test_penalty_of_the_denominator(dtype: torch.dtype) -> None:
     log_totals = torch.logsumexp(rows @ weight.T + bias, dim=1)
     expected = by_definition(inputs, children) + 0.1 * (children[2] @ log_totals[children[0]] ** 2)
     narrow = [tensor.detach().to(dtype).requires_grad_() for tensor in inputs]
-    found = summed_loss(*narrow, *children[:2], children[2].to(dtype), dtype, 0.1)
+    found = summed_loss(*narrow, Children(*children[:2], children[2].to(dtype)), dtype, 0.1)
     close = {"rtol": 1e-7, "atol": 1e-7} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-4}
     torch.testing.assert_close(found.double(), expected, **close)
     for one, other in zip(
@@ -73,7 +73,7 @@ def test_penalty_of_the_denominator(dtype: torch.dtype) -> None:
     ):
         torch.testing.assert_close(one.double(), other, **close)
     with torch.no_grad():
-        alone = summed_loss(*narrow, *children[:2], children[2].to(dtype), dtype, 0.1)
+        alone = summed_loss(*narrow, Children(*children[:2], children[2].to(dtype)), dtype, 0.1)
     torch.testing.assert_close(alone, found.detach())
 
 
@@ -85,7 +85,7 @@ def test_narrow_products_are_close(product_type: torch.dtype, tolerance: float) 
     exact = by_definition(
         [tensor.double() for tensor in inputs], [*children[:2], children[2].double()]
     )
-    found = summed_loss(*inputs, *children, product_type)
+    found = summed_loss(*inputs, Children(*children), product_type)
     assert found.item() == pytest.approx(exact.item(), rel=tolerance)
     for one, other in zip(
         torch.autograd.grad(found, inputs), torch.autograd.grad(exact, inputs), strict=True
@@ -96,7 +96,7 @@ def test_narrow_products_are_close(product_type: torch.dtype, tolerance: float) 
 @pytest.mark.parametrize("product_type", [torch.float32, torch.bfloat16])
 def test_large_logits_do_not_overflow(product_type: torch.dtype) -> None:
     inputs, children = make_problem(torch.float32, scale=30.0)
-    loss = summed_loss(*inputs, *children, product_type)
+    loss = summed_loss(*inputs, Children(*children), product_type)
     gradients = torch.autograd.grad(loss, inputs)
     assert loss.isfinite()
     assert all(gradient.isfinite().all() for gradient in gradients)
@@ -106,7 +106,7 @@ def test_large_logits_do_not_overflow(product_type: torch.dtype) -> None:
 def test_without_gradients_the_loss_is_the_same(dtype: torch.dtype) -> None:
     inputs, children = make_problem(dtype)
     with torch.no_grad():
-        found = summed_loss(*inputs, *children, dtype)
+        found = summed_loss(*inputs, Children(*children), dtype)
     torch.testing.assert_close(found, by_definition(inputs, children).detach())
 
 
@@ -118,7 +118,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, product_type: t
     try:
         for n in (1, 3):
             torch.set_num_threads(n)
-            loss = summed_loss(*inputs, *children, product_type)
+            loss = summed_loss(*inputs, Children(*children), product_type)
             results.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
     finally:
         torch.set_num_threads(n_threads)
@@ -129,11 +129,11 @@ def test_a_word_outside_the_shortlist_is_refused() -> None:
     inputs, children = make_problem(torch.float32)
     children[1][3] = N_WORDS
     with pytest.raises(IndexError, match=f"to {N_WORDS} of {N_WORDS}"):
-        summed_loss(*inputs, *children)
+        summed_loss(*inputs, Children(*children))
 
 
 def test_a_row_that_is_not_there_is_refused() -> None:
     inputs, children = make_problem(torch.float32)
     children[0][-1] = N_ROWS
     with pytest.raises(IndexError, match=f"to {N_ROWS} of {N_ROWS}"):
-        summed_loss(*inputs, *children)
+        summed_loss(*inputs, Children(*children))

@@ -14,6 +14,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.learned import Learned
 from rescorer.models.model_directory import save_model
+from tests.rescorer.plain_networks import encode
 
 PHRASES = [b"the red house", b"car", b"the red", b"the red", b"in a"]
 
@@ -24,8 +25,8 @@ def test_summaries_are_those_of_the_plain_encoder(encdec: Path) -> None:
     for phrase, summary in zip(PHRASES, found, strict=True):
         ids, lens = learned.reads.encode_phrases([phrase])
         with torch.inference_mode():
-            plain = learned.model.network.encode(
-                torch.from_numpy(ids).long(), torch.from_numpy(lens)
+            plain = encode(
+                learned.model.network, torch.from_numpy(ids).long(), torch.from_numpy(lens)
             )
         np.testing.assert_allclose(summary, plain[0], atol=1e-6)
 

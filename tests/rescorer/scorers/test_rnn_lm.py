@@ -29,6 +29,7 @@ from rescorer.scorers.rnn_lm import (
     prepare,
     rnn_lm_scorer,
 )
+from tests.rescorer.plain_networks import log_probs
 
 D, R, F, N_WORDS = 11, 7, 5, 9
 UNITS: tuple[UnitName, ...] = ("gated", "lstm")
@@ -79,7 +80,7 @@ def test_the_network_is_its_equations(unit: UnitName, factor_width: int) -> None
     ids = rng.integers(1, N_WORDS, (30, 9))
     ids[np.arange(9) >= lens[:, None]] = 0
     with torch.inference_mode():
-        found = network.log_probs(torch.from_numpy(ids), torch.from_numpy(lens))
+        found = log_probs(network, torch.from_numpy(ids), torch.from_numpy(lens))
     expected = [transcribed(network, row[:n].tolist()) for row, n in zip(ids, lens, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -93,12 +94,12 @@ def test_sentences_up_to_a_length_and_beginnings_of_longer_ones_have_probability
     def total(length: int) -> float:
         words = torch.tensor([*itertools.product(range(1, 4), repeat=length)]).long()
         ids = torch.cat([words.view(3**length, length), torch.zeros(3**length, 1).long()], 1)
-        return network.log_probs(ids, torch.full((len(ids),), length)).exp().sum().item()
+        return log_probs(network, ids, torch.full((len(ids),), length)).exp().sum().item()
 
     finished = [total(length) for length in range(8)]
     assert 0.5 < sum(finished) < 1 and all(value > 0 for value in finished)
     with torch.inference_mode():
-        first = network.log_probs(torch.arange(4)[:, None], torch.zeros(4).long()).exp()
+        first = log_probs(network, torch.arange(4)[:, None], torch.zeros(4).long()).exp()
     assert first.sum().item() == pytest.approx(1, abs=1e-9)
 
 
@@ -121,7 +122,7 @@ def test_a_width_of_zero_is_refused(name: str) -> None:
 def test_a_word_outside_the_shortlist_is_refused() -> None:
     network = make_network("gated")
     with pytest.raises(IndexError):
-        network.log_probs(torch.tensor([[N_WORDS, 0]]), torch.tensor([1]))
+        log_probs(network, torch.tensor([[N_WORDS, 0]]), torch.tensor([1]))
 
 
 SIZES = RnnLmConfig("lstm", 8, 4, 4)
@@ -186,7 +187,7 @@ def test_as_the_plain_network(unit: UnitName, precision: Precision, error: float
     ids, lens = WORDS.encode_phrases(TARGETS)
     with torch.inference_mode():
         plain = copy.deepcopy(model.network).double()
-        expected = plain.log_probs(torch.from_numpy(ids).long(), torch.from_numpy(lens))
+        expected = log_probs(plain, torch.from_numpy(ids).long(), torch.from_numpy(lens))
     differences = np.abs(found - expected.numpy())
     assert differences.max() < error
     assert (precision == "bfloat16") == (differences.max() > 1e-4)

@@ -17,7 +17,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import RandomScorer
 from rescorer.tables.column import ColumnConfig, over_targets, parse_columns, per_word
-from rescorer.tables.merging import merged
+from rescorer.tables.merging import in_order, merged
 from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tables.source_table import Shard
 
@@ -83,7 +83,7 @@ def test_shards_have_the_forms_of_the_whole_table(table: Path, tmp_path: Path) -
     parts = [
         scored(table, tmp_path / f"part{number}", config, Shard(number, 3)) for number in (3, 1, 2)
     ]
-    merged(parts, tmp_path / "merged")
+    merged(in_order(parts), tmp_path / "merged")
     assert (tmp_path / "merged").read_bytes() == whole.read_bytes()
 
 

@@ -16,7 +16,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.tables.column import ColumnConfig
-from rescorer.tables.merging import merge_shards, merged
+from rescorer.tables.merging import in_order, merge_shards, merged
 from rescorer.tables.record import RunRecord
 from rescorer.tables.scored_table import score_table
 from rescorer.tables.source_table import Shard
@@ -115,7 +115,7 @@ def test_floored_rows_are_those_of_all_parts(tmp_path: Path) -> None:
         score_table(table, str(part), [scorer], ColumnConfig(shard=Shard(number, 3)))
     floored = [RunRecord.read(str(part)).counts.n_floored for part in parts]
     n_floored = sum(len(b"t%d" % (row * 7)) > 3 for row in range(40))
-    assert merged(parts, tmp_path / "out.gz").counts.n_floored == (n_floored,) == (25,)
+    assert merged(in_order(parts), tmp_path / "out.gz").counts.n_floored == (n_floored,) == (25,)
     assert floored[0] != (25,)
     record = json.loads((tmp_path / "out.gz.json").read_bytes())
     assert record["columns"][0]["n_floored"] == 25
@@ -267,7 +267,7 @@ def spoilt_shards(tmp_path: Path, n_allowed: int, bad: tuple[int, ...]) -> list[
 
 def test_malformed_rows_of_all_shards_are_together(tmp_path: Path) -> None:
     parts, out = spoilt_shards(tmp_path, 3, (1, 4, 7)), tmp_path / "out.gz"
-    counts = merged(parts, out).counts
+    counts = merged(in_order(parts), out).counts
     assert (counts.n_rows, counts.n_bad_rows) == (7, 3)
     bad = Path(f"{out}.bad").read_bytes()
     assert bad == b"s1 ||| t ||| nan 1\ns4 ||| t ||| nan 1\ns7 ||| t ||| nan 1\n"
@@ -285,7 +285,7 @@ def test_more_malformed_rows_than_one_run_allows_are_refused(tmp_path: Path) -> 
 
 def test_what_is_said_of_the_whole_is_the_sum(tmp_path: Path) -> None:
     parts, out = shards(tmp_path), tmp_path / "out.gz"
-    run = merged(parts[::-1], out)
+    run = merged(in_order(parts[::-1]), out)
     assert RunRecord.read(str(out)) == run
     assert run.config.shard is None
     assert run.counts.n_rows == sum(RunRecord.read(str(part)).counts.n_rows for part in parts) == 50
@@ -296,7 +296,7 @@ def test_a_part_without_its_report_is_refused(tmp_path: Path, content: Any) -> N
     first, second = shards(tmp_path)
     Path(f"{second}.json").write_text(content)
     with pytest.raises(InputError, match=r"part2\.gz\.json"):
-        merged([first, second], tmp_path / "out.gz")
+        merged(in_order([first, second]), tmp_path / "out.gz")
 
 
 def test_shards_with_a_column_that_is_no_longer_made_are_refused(tmp_path: Path) -> None:

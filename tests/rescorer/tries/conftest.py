@@ -13,6 +13,7 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, 
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, pair_losses
 from rescorer.tries.task import RecurrentLosses, TrieTask
+from tests.rescorer.plain_networks import log_probs
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -43,13 +44,14 @@ def make_network() -> EncoderDecoder:
 
 def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tensor:
     groups = data.groups[rows]
-    log_probs = network.log_probs(
+    found = log_probs(
+        network,
         torch.from_numpy(data.sources[groups]).long(),
         torch.from_numpy(data.source_lens[groups]),
         torch.from_numpy(data.targets[rows]).long(),
         torch.from_numpy(data.target_lens[rows]),
     )
-    return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
+    return -(torch.from_numpy(data.weights[rows]) * found).sum()
 
 
 def losses_of(network: EncoderDecoder, config: EncDecTrainingConfig) -> RecurrentLosses:

@@ -8,6 +8,7 @@ import torch
 
 from rescorer.layers.predicted import output_loss
 from rescorer.tries.task import pairs_loss, predictions
+from tests.rescorer.plain_networks import encode
 from tests.rescorer.tries.conftest import N_TARGET, make_data, make_network, pair_by_pair
 
 
@@ -35,7 +36,7 @@ def test_the_penalty_counts_each_word_of_each_pair_once() -> None:
             source = data.sources[data.groups[row]][None]
             lens = data.source_lens[data.groups[row]][None]
             encoded = network.decoder_start(
-                network.encode(torch.from_numpy(source).long(), torch.from_numpy(lens))
+                encode(network, torch.from_numpy(source).long(), torch.from_numpy(lens))
             )
             state, zero = network.start(encoded), torch.zeros(1, dtype=torch.long)
             for word in [-1, *data.targets[row][: data.target_lens[row]].tolist()]:

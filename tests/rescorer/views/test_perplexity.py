@@ -24,6 +24,7 @@ from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig, n_input_words
 from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.views import perplexity as module
 from rescorer.views.perplexity import TextModel, load_text_model, perplexities, read_ngram_model
+from tests.rescorer.plain_networks import log_probs
 
 COMPUTE = Compute(device="cpu")
 
@@ -99,8 +100,10 @@ def save_rnn_lm(folder: Path, words: list[bytes]) -> Path:
 def test_the_perplexity_of_a_network(text: Path, tmp_path: Path) -> None:
     model = load_text_model(save_rnn_lm(tmp_path, [b"a", b"b", b"c"]), COMPUTE)
     report = perplexities([model], Data(text))
-    values = module.load_model(tmp_path / "lm").network.log_probs(
-        torch.tensor([[2, 3, 0, 0], [4, 2, 1, 0]]), torch.tensor([2, 3])
+    values = log_probs(
+        module.load_model(tmp_path / "lm").network,
+        torch.tensor([[2, 3, 0, 0], [4, 2, 1, 0]]),
+        torch.tensor([2, 3]),
     )
     assert report.models[0].log_prob_with_unknown == pytest.approx(values.sum().item(), abs=1e-5)
     assert report.models[0].kind == "rnn_lm" and report.n_outside == 1

@@ -15,39 +15,10 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.zoo.bae.network import Bae, BaeTrainingConfig, bags_of, empty_network, prepare
-
-
-class BaeScorer:
-    """The cosine of the codes of source and target, -1 to 1; not a log-probability.
-
-    Several threads may use one scorer. It has few products: they are float32 in any precision.
-    """
-
-    needs_links = False
-
-    def __init__(self, network: Bae, shortlists: Shortlists) -> None:
-        self.network = network
-        self.shortlists = shortlists
-
-    @property
-    def shortlist(self) -> Vocabulary:
-        """The target words known to the network."""
-        return self.shortlists.target
-
-    @torch.inference_mode()
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """The cosine of each pair; see `contract.Scorer`."""
-        if not len(batch):
-            return np.zeros(0)
-        source, target = self.network.source_vectors, self.network.target_vectors
-        codes = (
-            _codes_of_all(self.network, source, self.shortlists.source_words, batch.sources),
-            _codes_of_all(self.network, target, self.shortlists.target, batch.targets),
-        )
-        return np.asarray(cosine_similarity(*codes).double().cpu().numpy())
 
 
 def _codes_of_all(
@@ -65,9 +36,18 @@ def _codes(
     return network.code(network.sums(vectors, bags_of(*words.encode_phrases(phrases))))
 
 
-def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> BaeScorer:
-    """Similarity of the codes of source and target."""
-    return BaeScorer(model.network.to(compute.place), model.shortlists)
+def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> ValueScorer:
+    """The cosine of the codes of source and target, -1 to 1; float32 in any precision."""
+    network = model.network.to(compute.place)
+    source, target = model.shortlists.source_words, model.shortlists.target
+
+    def values_of(batch: Batch) -> Tensor:
+        return cosine_similarity(
+            _codes_of_all(network, network.source_vectors, source, batch.sources),
+            _codes_of_all(network, network.target_vectors, target, batch.targets),
+        )
+
+    return ValueScorer(values_of, target)
 
 
 def bae_embeddings(model: TrainedModel[Bae]) -> dict[Side, NDArray[np.float32]]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
@@ -69,7 +69,7 @@ def bags_of(ids: NDArray[np.int32], lens: NDArray[np.int64], merged: int = 1) ->
 
 
 @dataclass(frozen=True)
-class BaeConfig:
+class BaeConfig(Limited):
     """Sizes of a bilingual autoencoder.
 
     Attributes:
@@ -77,9 +77,6 @@ class BaeConfig:
     """
 
     code_width: Annotated[int, AtLeast(1)] = 40
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class Bae(nn.Module):

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
@@ -41,7 +41,7 @@ INITIAL_LIMIT = 0.1
 
 
 @dataclass(frozen=True)
-class CstmConfig:
+class CstmConfig(Limited):
     """Sizes of a CSTM.
 
     Attributes:
@@ -56,9 +56,6 @@ class CstmConfig:
     embedding_width: Annotated[int, AtLeast(1)] = 100
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     @property
     def last_width(self) -> int:
@@ -102,21 +99,6 @@ class Cstm(nn.Module):
         """The last hidden layer, (n, d), of source words by place, `empty_id` after them, *Shape:* (n, N)."""
         first = torch.tanh(self.first(self.embedding(windows).flatten(1)))
         return first if self.second is None else torch.tanh(self.second(first))
-
-    def log_probs(self, windows: Tensor, targets: Tensor, target_lens: Tensor) -> Tensor:
-        """Natural log p(target | source) of each pair, (n,): the plain path, as a reference for tests.
-
-        Args:
-            windows: see `hidden`, *Shape:* (n, N).
-            targets: ids, </s> after the last word of each, *Shape:* (n, target_len + 1).
-            target_lens: words without </s>, N at most, *Shape:* (n,).
-        """
-        hidden, total = self.hidden(windows), windows.new_zeros(len(windows), dtype=torch.float32)
-        for place, layer in enumerate(self.outputs[: targets.shape[1]]):
-            words = targets[:, place : place + 1]
-            found = torch.log_softmax(layer(hidden), dim=1).gather(1, words).squeeze(1)
-            total = total + torch.where(place <= target_lens, found, 0.0)
-        return total
 
 
 def source_windows(

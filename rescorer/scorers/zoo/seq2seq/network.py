@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import LstmCarried, LstmState, LstmUnit, scale_by_fan_in
@@ -94,7 +94,7 @@ class LstmStack(nn.Module):
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(Limited):
     """Sizes of a deep LSTM encoder-decoder; the paper's are 4, 1000 and 1000.
 
     Attributes:
@@ -108,9 +108,6 @@ class Seq2SeqConfig:
     hidden_width: Annotated[int, AtLeast(1)] = 320
     embedding_width: Annotated[int, AtLeast(1)] = 192
     source_order: Literal["reversed", "forward"] = "reversed"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class WordInputs(NamedTuple):

@@ -17,6 +17,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
 from rescorer.scorers.encdec import EncoderDecoderTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from tests.rescorer.plain_networks import log_probs
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
 SHORTLISTS = Shortlists(SOURCE, TARGET)
@@ -43,7 +44,7 @@ def make_pairs(n: int) -> Batch:
 def plain(network: EncoderDecoder, batch: Batch) -> NDArray[np.float64]:
     arrays = (*SOURCE.encode_phrases(batch.sources), *TARGET.encode_phrases(batch.targets))
     tensors = [torch.from_numpy(array.astype(np.int64)) for array in arrays]
-    return np.asarray(network.double().log_probs(*tensors))
+    return np.asarray(log_probs(network.double(), *tensors))
 
 
 @pytest.mark.parametrize("unit", ["gated", "lstm"])

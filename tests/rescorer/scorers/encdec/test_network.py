@@ -11,6 +11,7 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import start_normalised
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from tests.rescorer.plain_networks import log_probs
 
 D, R, M, N_SOURCE, N_TARGET = 13, 7, 5, 19, 23
 Array = NDArray[np.float64]
@@ -94,7 +95,7 @@ def test_equals_the_equations() -> None:
     network = make_network()
     source, source_lens = make_ids(40, N_SOURCE, 5, seed=1)
     target, target_lens = make_ids(40, N_TARGET, 6, seed=2)
-    found = network.log_probs(source, source_lens, target, target_lens).detach().numpy()
+    found = log_probs(network, source, source_lens, target, target_lens).detach().numpy()
     equations = Equations(network)
     expected = [
         equations.log_prob(x[:n].tolist(), y[:m].tolist())
@@ -139,7 +140,7 @@ def test_with_lstms_equals_the_equations() -> None:
         torch.nn.init.normal_(parameter, std=0.4)
     source, source_lens = make_ids(30, N_SOURCE, 5, seed=1)
     target, target_lens = make_ids(30, N_TARGET, 6, seed=2)
-    found = network.log_probs(source, source_lens, target, target_lens).detach().numpy()
+    found = log_probs(network, source, source_lens, target, target_lens).detach().numpy()
     expected = [
         lstm_log_prob(network, x[:n].tolist(), y[:m].tolist())
         for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True)
@@ -151,10 +152,14 @@ def test_padding_changes_nothing() -> None:
     network = make_network().double()
     source, source_lens = make_ids(9, N_SOURCE, 4, seed=3)
     target, target_lens = make_ids(9, N_TARGET, 3, seed=4)
-    plain = network.log_probs(source, source_lens, target, target_lens)
+    plain = log_probs(network, source, source_lens, target, target_lens)
     more = torch.full((9, 3), 5)
-    padded = network.log_probs(
-        torch.cat([source, more], 1), source_lens, torch.cat([target, more], 1), target_lens
+    padded = log_probs(
+        network,
+        torch.cat([source, more], 1),
+        source_lens,
+        torch.cat([target, more], 1),
+        target_lens,
     )
     torch.testing.assert_close(plain, padded)
 
@@ -171,7 +176,7 @@ def test_targets_up_to_a_length_and_longer_ones_have_probability_one() -> None:
         ids = torch.cat([words, ends], 1) if with_end else words
         lens = torch.full((len(ids),), ids.shape[1] - 1)
         same = source.expand(len(ids), -1), source_len.expand(len(ids))
-        return network.log_probs(*same, ids, lens).exp().sum().item()
+        return log_probs(network, *same, ids, lens).exp().sum().item()
 
     finished = sum(total(length, with_end=True) for length in range(n))
     assert finished + total(n, with_end=False) == pytest.approx(1, abs=1e-9)

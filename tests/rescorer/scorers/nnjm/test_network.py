@@ -19,6 +19,7 @@ from rescorer.scorers.nnjm.network import (
     read_links,
 )
 from rescorer.windows.feed_forward import FirstLayerLookup
+from tests.rescorer.plain_networks import log_probs
 
 
 def test_the_network_is_its_equations() -> None:
@@ -37,7 +38,7 @@ def test_the_network_is_its_equations() -> None:
         expected.append(logits[word] - np.log(np.exp(logits).sum()))
     with torch.inference_mode():
         tensor = torch.from_numpy(windows)
-        found = network.log_probs(tensor, torch.from_numpy(words))
+        found = log_probs(network, tensor, torch.from_numpy(words))
         np.testing.assert_allclose(found, expected, atol=1e-5)
         looked_up = FirstLayerLookup(network).hidden(tensor)
         np.testing.assert_allclose(looked_up, network.hidden(tensor), atol=1e-6)

@@ -7,10 +7,10 @@ from rescorer.scorers.rnnsearch.context import Encoder, packing
 
 
 def test_places_are_read_in_both_directions() -> None:
-    packed = packing(np.array([2, 3, 1]))
-    assert packed.forward.tolist() == [2, 0, 5, 3, 1, 4]
-    assert packed.backward.tolist() == [4, 1, 5, 3, 0, 2]
-    assert packed.sizes == [3, 2, 1]
+    forward, backward, sizes = packing(np.array([2, 3, 1]))
+    assert forward.tolist() == [2, 0, 5, 3, 1, 4]
+    assert backward.tolist() == [4, 1, 5, 3, 0, 2]
+    assert sizes == [3, 2, 1]
 
 
 def test_each_source_is_read_as_if_it_were_alone() -> None:

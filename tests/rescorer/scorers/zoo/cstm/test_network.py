@@ -25,6 +25,7 @@ from rescorer.scorers.zoo.cstm.network import (
 )
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from tests.rescorer.plain_networks import log_probs
 
 SIZES = CstmConfig(phrase_words=3, embedding_width=5, first_width=11, second_width=7)
 N_SOURCE, N_TARGET = 6, 5
@@ -72,7 +73,7 @@ def test_the_network_is_its_equations(second_width: int) -> None:
     sources = [[2], [3, 2], [5, 1, 2], [], [4, 4, 4]]
     targets = [[2, 3, 4], [], [1], [3, 3], [4, 2, 1]]
     expected = [numpy_log_prob(network, *pair) for pair in zip(sources, targets, strict=True)]
-    found = network.log_probs(*asked(sources, targets))
+    found = log_probs(network, *asked(sources, targets))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -84,7 +85,7 @@ def test_all_targets_together_have_probability_one() -> None:
         for n_words in range(4)
         for target in itertools.product(range(1, N_TARGET), repeat=n_words)
     ]
-    found = small_network().log_probs(*asked([[3, 2]] * len(targets), targets))
+    found = log_probs(small_network(), *asked([[3, 2]] * len(targets), targets))
     assert len(targets) == 1 + 4 + 16 + 64
     assert found.double().exp().sum().item() == pytest.approx(1, abs=1e-6)
 
@@ -147,12 +148,13 @@ def make_network() -> Cstm:
 def pair_by_pair(network: Cstm, data: EncodedPairs, rows: Any) -> Tensor:
     groups = data.groups[rows]
     windows = source_windows(data.sources[groups], data.source_lens[groups], 4, N_SOURCE_WORDS)
-    log_probs = network.log_probs(
+    found = log_probs(
+        network,
         torch.from_numpy(windows).long(),
         torch.from_numpy(data.targets[rows]).long(),
         torch.from_numpy(data.target_lens[rows]),
     )
-    return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
+    return -(torch.from_numpy(data.weights[rows]) * found).sum()
 
 
 @pytest.mark.parametrize("rows", [np.arange(70), np.array([3, 50, 7]), np.array([12])])
