@@ -31,6 +31,19 @@ class TextOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListedTextOptions:
+    """A text with n-best lists, with its references if weights are learned.
+
+    Attributes:
+        source: Tokenised source text.
+        references: Tokenised reference; may be given several times.
+    """
+
+    source: InputFile
+    references: Annotated[tuple[InputFile, ...], option("--reference")] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchOptions(ConfigOptions):
     """Options of finding weights.
 

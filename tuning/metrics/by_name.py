@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "cer", "column"]
 MbrMetricName = Literal["bleu", "chrf", "column"]
+LESS_IS_BETTER = ("ter", "cer")
 
 
 @dataclass(frozen=True)
