@@ -81,6 +81,7 @@ NO_OUTPUTS = {
         "shard",
         "address",
         "source_prefix",
+        "metric",
         "metric_command",
         "mbr_command",
     ),

@@ -38,7 +38,7 @@ from tuning.loop.run_directory import (
     caution_of,
 )
 from tuning.loop.settings import RerankConfig
-from tuning.metrics.by_name import LESS_IS_BETTER, MbrMetricName, MetricName
+from tuning.metrics.by_name import LESS_IS_BETTER, MbrMetricName
 from tuning.metrics.metric import read_references
 from tuning.optimisers.by_name import load_optimizer
 from tuning.optimisers.nbest_pool import (
@@ -106,7 +106,7 @@ class Reranked:
     """
 
     optimizer: str
-    metric: MetricName
+    metric: str
     features: list[NBestFeature]
     mbr: MbrMetricName | None = None
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
