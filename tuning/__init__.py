@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from tuning.compare.target_text import TokenizerName
     from tuning.compare.worth import worth
     from tuning.loop.rerank import Reranked
+    from tuning.loop.reranker import Reranker
     from tuning.report.results import Compared, Tuned
 
 __all__ = [
     "Compared",
+    "Reranker",
     "Tuned",
     "UserError",
     "compare_systems",
@@ -38,17 +40,22 @@ __all__ = [
 StrPath = str | os.PathLike[str]
 
 
+# Where names are that are loaded on first use.
+PLACES = {
+    "Compared": "tuning.report.results",
+    "Reranker": "tuning.loop.reranker",
+    "Tuned": "tuning.report.results",
+    "worth": "tuning.compare.worth",
+}
+
+
 @extra_named("report")
 def __getattr__(name: str) -> object:
-    """Load classes of results and `worth` on first use (PEP 562)."""
-    if name == "worth":
-        from tuning.compare.worth import worth
+    """Load a class or `worth` on first use (PEP 562)."""
+    if name in PLACES:
+        from importlib import import_module
 
-        return worth
-    if name in ("Compared", "Tuned"):
-        from tuning.report import results
-
-        return getattr(results, name)
+        return getattr(import_module(PLACES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -81,6 +81,7 @@ NO_OUTPUTS = {
         "shard",
         "address",
         "source_prefix",
+        "metric",
         "metric_command",
         "mbr_command",
     ),
@@ -126,7 +127,7 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
 MORE = {
     "moses-bridge corpus --out": ["--target", "FOLDER/moses.ini"],
     "rescorer map --out": ["--kind", "words"],
-    "tuning rerank --out": ["FOLDER/model"],
+    "tuning rerank --out": ["FOLDER/model", "--reference", "FOLDER/moses.ini"],
     "tuning scan --out": ["--column", "LM0"],
 }
 
@@ -261,7 +262,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 44 and len(PAIRS) == 67
+    assert len(COMMANDS) == 44 and len(PAIRS) == 77
 
 
 @pytest.mark.parametrize("name", COMMANDS)

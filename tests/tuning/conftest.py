@@ -16,8 +16,7 @@ from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.compare import translations
-from tuning.loop import rerank as rerank_run
-from tuning.loop import tuning_loop
+from tuning.loop import rerank_run, tuning_loop
 from tuning.loop.fingerprints import ParallelText
 from tuning.loop.run_directory import TuningRun
 from tuning.loop.settings import TuningConfig

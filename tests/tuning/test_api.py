@@ -210,6 +210,12 @@ Compared(comparison: Comparison) -> None
 Compared.frame() -> pd.DataFrame
 Compared.notes() -> list[str]
 Compared.write(out: Path | str) -> str
+Reranker(settings: Mapping[str, Any] | None = None, models: Mapping[str, StrPath] | None = None, \
+nbest_features: Sequence[str] = (), seed: int = 1, jobs: int = 1) -> None
+Reranker.apply(nbest: StrPath, source: StrPath, nbest_out: StrPath | None = None) -> Applied
+Reranker.fit(nbest: StrPath, source: StrPath, references: StrPath | Sequence[StrPath]) -> Self
+Reranker.load(path: StrPath) -> Self
+Reranker.save(path: StrPath) -> None
 Tuned(directory: Path, run: TuningRun) -> None
 Tuned.frame() -> pd.DataFrame
 UserError

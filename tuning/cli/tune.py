@@ -25,11 +25,12 @@ from moses_bridge.base.options import (
     InputFile,
     JobsOptions,
     OutputDirectory,
+    OutputFile,
     Positive,
     option,
 )
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import SearchOptions, TextOptions
+from tuning.cli.options import ListedTextOptions, SearchOptions, TextOptions
 from tuning.compare.target_text import TokenizerName
 from tuning.metrics.by_name import MbrMetricName
 from tuning.optimisers.by_name import OptimizerName
@@ -167,7 +168,9 @@ class RerankOptions(JobsOptions, SearchOptions):
 
     Attributes:
         run: Run directory of `tuning tune`.
-        dev_list: N-best list of the dev text.
+        dev_list: N-best list of the dev text, or of the text for --apply.
+        apply: Choose from --list by these weights, without references: weights.json of a reranking, or a table.
+        nbest_out: With --apply, a list to write in Moses's format, the best hypotheses first.
         list_format: Format of the lists.
         out: Directory to write.
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
@@ -182,11 +185,13 @@ class RerankOptions(JobsOptions, SearchOptions):
         seed: Seed of the random numbers.
         resume: Continue the reranking of a RUN in --out.
         overwrite: Replace the reranking of lists in --out.
-        run_commands: Run the commands named in the weights.json of a run.
+        run_commands: Run the commands named in the weights.json of a run, or of --apply.
     """
 
     run: Annotated[Directory | None, ARGUMENT] = None
     dev_list: Annotated[InputFile | None, option("--list")] = None
+    apply: InputFile | None = None
+    nbest_out: OutputFile | None = None
     list_format: Annotated[ListFormat | None, option(key="list_format")] = None
     out: OutputDirectory
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
@@ -208,7 +213,7 @@ class RerankOptions(JobsOptions, SearchOptions):
 
 
 @command
-def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> None:
+def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions) -> None:
     """Tune weights for reranking n-best lists.
 
     The lists are those of RUN, the directory of a tuning, whose search stays as it is. This writes a run
@@ -217,18 +222,25 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
     Without RUN the lists are --list and --test-list, of any decoder. This writes weights, the chosen
     translations, and their comparison with the first hypotheses.
 
+    With --apply nothing is learned: this writes the lines chosen from --list, and their scores.
+
     Example: tuning rerank run1 --source dev.en --reference dev.fr --out reranked1 --model NN0=rnn
 
     Example: tuning rerank --list dev.nbest --source dev.en --reference dev.fr --test-list test.nbest
     --test-source test.en --test-reference test.fr --model NN0=rnn --out reranked
+
+    Example: tuning rerank --apply reranked/weights.json --list new.nbest --source new.en --model NN0=rnn
+    --out chosen
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
     from tuning.compare.target_text import target_text
+    from tuning.loop.applied_weights import apply_weights, read_reranked
     from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature, feature_of_model
-    from tuning.loop.rerank import ListedText, rerank_lists, rerank_run
+    from tuning.loop.rerank import ListedText, rerank_lists
+    from tuning.loop.rerank_run import rerank_run
 
-    _refuse_options(options, of_test)
+    _refuse_options(text, options, of_test)
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
     settings = options.settings()
     features = [NBestFeature.parse(each) for each in options.nbest_features]
@@ -243,10 +255,17 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
         return
     if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
+    dev = ListedText(options.dev_list, text.source, text.references)
+    if options.apply is not None:
+        applied = apply_weights(
+            dev, read_reranked(options.apply), settings, features, options.nbest_out
+        )
+        applied.write(out, options.overwrite)
+        click.echo(applied.summary(), nl=False)
+        return
     test = of_test.text()
     if test is not None and test.references:  # refused before any work is done
         target_text(test.references, of_test.target_language, of_test.tokenize)
-    dev = ListedText(options.dev_list, text.source, text.references)
     start, overwrite = options.init_weights, options.overwrite
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, start, overwrite)
     if test is not None and test.references:
@@ -260,30 +279,45 @@ def rerank(text: TextOptions, options: RerankOptions, of_test: TestOptions) -> N
         _print_result(f"weights in {out / 'weights.json'}", found.caution)
 
 
-def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
-    """Refuse options for lists with a RUN, and those for a RUN with lists."""
+def _refuse_options(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions) -> None:
+    """Refuse options that do not fit a RUN, lists to learn from, or --apply."""
+    is_run, is_applied = options.run is not None, options.apply is not None
+    kinds: list[tuple[str, bool, dict[str, object]]] = [
+        ("a RUN", is_run, {"--nbest-size": options.nbest_size, "--resume": options.resume}),
+        ("a RUN or --apply", is_run or is_applied, {"--run-commands": options.run_commands}),
+        ("--apply", is_applied, {"--nbest-out": options.nbest_out}),
+    ]
     of_lists: dict[str, object] = {
         "--list": options.dev_list,
-        "--test-list": of_test.test_list,
+        "--apply": options.apply,
         "--mbr": options.mbr,
         "--mbr-command": options.mbr_command,
-        "--runs": options.n_runs,
         "--list-format": options.list_format,
+        "--overwrite": options.overwrite,
+    }
+    of_learning: dict[str, object] = {
+        "--test-list": of_test.test_list,
+        "--runs": options.n_runs,
         "--init-weights": options.init_weights,
         "--groups": of_test.groups,
-        "--overwrite": options.overwrite,
         "--target-language": of_test.target_language,
         "--tokenize": of_test.tokenize,
     }
-    of_run: dict[str, object] = {
-        "--nbest-size": options.nbest_size,
-        "--resume": options.resume,
-        "--run-commands": options.run_commands,
+    of_both: dict[str, object] = {
+        "--reference": text.references,
+        "--metric": options.metric,
+        "--metric-command": options.metric_command,
+        "--optimizer": options.optimizer,
     }
-    given, of_what = (of_run, "a RUN") if options.run is None else (of_lists, "lists")
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"found {name}, an option for {of_what} alone")
+    kinds.append(("lists", not is_run, of_lists))
+    kinds.append(("lists with references", not (is_run or is_applied), of_learning))
+    kinds.append(("learning", not is_applied, of_both))
+    for of_what, fits, given in kinds:
+        for name, value in given.items():
+            if value and not fits:
+                raise ConfigError(f"found {name}, an option for {of_what} alone")
+    if not (text.references or is_applied):
+        raise ConfigError("found no --reference, expected one to learn from, or --apply WEIGHTS")
 
 
 def _print_comparison(

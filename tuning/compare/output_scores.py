@@ -22,12 +22,11 @@ from moses_bridge.formats.text_notes import say_notes
 from tuning.compare.system_outputs import SystemOutputs, bootstrap_deviation, read_documents
 from tuning.compare.target_text import TargetText
 from tuning.metrics.bleu import References, Statistics, bleu, length_ratio, precisions
-from tuning.metrics.by_name import MetricChoice, MetricName
+from tuning.metrics.by_name import MetricChoice, metric_weights
 from tuning.metrics.chrf import CHRF, ChrfReferences
 from tuning.metrics.edit_rates import TER, TerReferences
 from tuning.metrics.metric import n_references, read_references
 
-COUNTED = frozenset({"bleu", "column"})  # BLEU has columns of its own; a column has no numbers here
 AVERAGED = ("bleu", "bootstrap_sd", "length_ratio", "detokenised_bleu", "chrf", "ter")
 
 
@@ -266,9 +265,10 @@ def _bleu_of(sums: NDArray[np.int64]) -> float:
     return min(100.0, SacreBleu.compute_bleu(matches, totals, *n_words, smooth_method="exp").score)
 
 
-def metrics_of_runs(names: Sequence[MetricName]) -> list[MetricChoice]:
+def metrics_of_runs(names: Sequence[str]) -> list[MetricChoice]:
     """The metrics of tuned runs that can be counted on another text, in alphabetic order."""
-    return [MetricChoice(name) for name in sorted({*names} - COUNTED)]
+    countable = {name for name in names if "column" not in metric_weights(name)}
+    return [MetricChoice(name) for name in sorted(countable - {"bleu"})]
 
 
 def tuned_metrics(

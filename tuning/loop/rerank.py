@@ -1,17 +1,13 @@
-"""Reranking n-best lists: features are added, weights learned, and hypotheses chosen.
+"""Reranking n-best lists of any decoder: features are added, weights learned, and hypotheses chosen.
 
-The lists are those of a finished run, whose search stays as it is, or of any decoder. Systems of the
-latter are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
+Systems are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
 features; and, if features are added, one named after them. "reranked" is its baseline, since learning
 weights may help by itself.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean
@@ -19,52 +15,30 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
-from moses_bridge.base.lock import held_directory, held_file
+from moses_bridge.base.lock import held_file
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, count_lines, open_directory, write_lines
-from moses_bridge.decoding.decoder import open_decoder
-from moses_bridge.decoding.interface import DecoderConfig
-from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
 from moses_bridge.formats.text_notes import say_notes
 from moses_bridge.formats.weights import read_weights
-from tuning.loop.fingerprints import (
-    ParallelText,
-    check_unchanged,
-    fingerprint_commands,
-    fingerprint_ini,
-    refuse_commands,
-)
-from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.list_features import (
     ListFeatures,
     NBestFeature,
     best_of_each,
-    choose_best,
-    search_weights,
 )
 from tuning.loop.mbr import FEATURE as MBR_FEATURE
 from tuning.loop.mbr import Likeness, add_mbr
 from tuning.loop.run_directory import (
-    INI_NAME,
     WEIGHTS_NAME,
-    TuningRun,
     Weights,
     caution_of,
-    claim,
-    load_run,
-    refuse_written,
-    save_run,
 )
-from tuning.loop.settings import METRIC_SETTINGS, RerankConfig, TuningConfig
-from tuning.loop.tuning_loop import CountedText, Loop, print_iteration
-from tuning.metrics.by_name import MbrMetricName, MetricName
+from tuning.loop.settings import RerankConfig
+from tuning.metrics.by_name import LESS_IS_BETTER, MbrMetricName
 from tuning.metrics.metric import read_references
 from tuning.optimisers.by_name import load_optimizer
 from tuning.optimisers.nbest_pool import (
@@ -78,9 +52,6 @@ from tuning.optimisers.nbest_pool import (
 from tuning.optimisers.pool_reader import read_pool
 
 FIRST, RERANKED = "first", "reranked"
-ENDED = "the lists of one decoding are reranked"
-# Settings that do not concern a run.
-OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
 BY_LISTS = (WEIGHTS_NAME, "*.nbest.gz", "dev.*.out", "test.*.out", "table.*")  # files
 
 
@@ -135,7 +106,7 @@ class Reranked:
     """
 
     optimizer: str
-    metric: MetricName
+    metric: str
     features: list[NBestFeature]
     mbr: MbrMetricName | None = None
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
@@ -144,6 +115,13 @@ class Reranked:
     def __repr__(self) -> str:
         scores = {name: round(runs[0].dev_score, 2) for name, runs in self.systems.items()}
         return f"<tuning.rerank {self.metric} of dev: {scores}>"
+
+    @property
+    def best(self) -> RerankedRun:
+        """The run of the last system, that with all features, with the best dev score."""
+        sign = -1 if self.metric in LESS_IS_BETTER else 1
+        *_, runs = self.systems.values()
+        return max(runs, key=lambda run: sign * run.dev_score)
 
     def outputs(self, directory: StrPath) -> dict[str, list[Path]]:
         """The chosen test hypotheses of each system, in the directory."""
@@ -326,134 +304,3 @@ def _chosen(
     if config.list_format in ESCAPES_BARS:
         return [[without_escaped_bars(words) for words in output] for output in chosen]
     return chosen
-
-
-def rerank_run(
-    base: Path,
-    text: ParallelText,
-    out: Path,
-    config: RerankConfig,
-    seed: int = 1,
-    jobs: int = 1,
-    resume: bool = False,
-    nbest_features: Sequence[NBestFeature] = (),
-) -> TuningRun:
-    """Tune the weights of a reranking on the n-best lists of a run.
-
-    This is for features that cannot be computed during search, which stays as it is. A reranking without an
-    added feature is the control: it shows the gain of the reranking itself. Columns whose weight the run kept
-    are kept here too.
-
-    Args:
-        base: the run directory of `tune`; its weights make the lists and are the start.
-        text: the dev text.
-        out: run directory, with the files of `tune`; its moses.ini has the weights of the search.
-        config: settings.
-        seed: seed of the optimiser.
-        jobs: number of processes of the decoder, and of threads of the optimiser.
-        resume: continue the run in out.
-        nbest_features: features to add to those of the run, without stand-ins, since the search does not
-            change.
-
-    Returns:
-        The run. Its two iterations are the best hypotheses of the lists, before and after reranking.
-
-    Raises:
-        InputError: an input file is malformed.
-        ConfigError: the run is a reranking itself, its files have changed, or it has commands without
-            `run_commands`; out holds another run; a feature has the name of another, or a stand-in; or an
-            input would be overwritten.
-        UserError: another command is writing into out.
-    """
-    refuse_overwriting([out], [base])
-    refuse_written(out, text.files)
-    with ExitStack() as stack:
-        stack.enter_context(held_directory(out))
-        tuned = load_run(base)
-        ini = read_ini(Path(tuned.ini))
-        refuse_written(out, ini.files())
-        if not config.run_commands:  # before reading the files named in the commands
-            refuse_commands({base: tuned})
-        check_unchanged({base: tuned})
-        run = replace(
-            tuned,
-            weights=_run_start(base, tuned, nbest_features),
-            seed=seed,
-            nbest_size=config.nbest_size,
-            nbest_features=[*tuned.nbest_features, *nbest_features],
-            iterations=[],
-            fixed_search=search_weights(tuned.weights, tuned.nbest_features),
-            end=ENDED,
-            metric=config.metric,
-        )
-        counted = CountedText.read(text, config.chosen_metric)
-        settings = _settings(base, tuned, config)
-        files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
-        texts = text.hashes()
-        used = {"base": file_digest(base / WEIGHTS_NAME), "files": files, "text": texts}
-        claim(out, used | _fingerprint(run, config), resume)
-        run.hashes = files | texts
-        decoder = stack.enter_context(open_decoder(Path(run.ini), settings.decoder, jobs))
-        lists = stack.enter_context(ListFeatures(run.nbest_features))
-        _optimise(Loop(decoder, lists, counted, out, settings, run, jobs))
-        say_notes(text.source, text.references, [out / "iter02.out"])
-        save_run(run, out)
-        write_tuned_ini(ini, run.fixed_search, out / INI_NAME)
-    return run
-
-
-def _run_start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weights:
-    """The run's weights and those of the added features."""
-    if tuned.fixed_search:
-        raise ConfigError(f"{base} is a reranking itself; name the run whose lists it reranks")
-    weights = dict(tuned.weights)
-    for feature in added:
-        if feature.name in weights:
-            raise ConfigError(f"{base} has a feature {feature.name}; use another name")
-        if feature.stand_in:
-            raise ConfigError(
-                f"{feature.name}: the search does not change, so a feature has no stand-in; leave "
-                f":{feature.stand_in} out"
-            )
-        weights[feature.name] = [feature.initial_weight]
-    return weights
-
-
-def _settings(base: Path, tuned: TuningRun, config: RerankConfig) -> TuningConfig:
-    """The settings of the loop: the search of the run, and its columns that kept their weight."""
-    optimised = [each for each in tuned.iterations if each.pool_bleu is not None]
-    return TuningConfig(
-        optimizer=config.optimizer,
-        nbest_size=config.nbest_size,
-        left_out=tuple(optimised[-1].frozen) if optimised else (),
-        metric=config.metric,
-        metric_command=config.metric_command,
-        metric_cache=config.metric_cache,
-        search=config.search,
-        decoder=from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base)),
-    )
-
-
-def _fingerprint(run: TuningRun, config: RerankConfig) -> dict[str, object]:
-    """The inputs of this reranking other than files and texts."""
-    left_out = (*OF_LISTS, *(METRIC_SETTINGS if config.metric == "bleu" else ()))
-    return {
-        "config": {key: value for key, value in asdict(config).items() if key not in left_out},
-        "features": [asdict(feature) for feature in run.nbest_features],
-        "start": run.weights,
-        "seed": run.seed,
-    }
-
-
-def _optimise(loop: Loop) -> None:
-    """Decode, optimise the weights, and measure their choice from the same lists."""
-    listed, pool = loop.decode(1, loop.run.weights)
-    found = loop.optimise(1, listed, pool)
-    print_iteration(1, listed)
-    nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
-    choose_best(nbest, found, loop.text.source, output)
-    chosen = loop.measured(found, output, listed.oracle_bleu)
-    print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
-    loop.run.iterations = [listed, chosen]
-    loop.run.weights, loop.run.dev_bleu = found, chosen.bleu
-    loop.run.caution = loop.caution(chosen, pool)

@@ -16,7 +16,7 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import as_texts
 from tuning.loop.list_features import NBestFeature
-from tuning.metrics.by_name import MetricName
+from tuning.metrics.by_name import metric_weights
 
 WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
@@ -89,11 +89,12 @@ class TuningRun:
     hashes: dict[str, str] = field(default_factory=dict)
     end: str = ""
     fixed_search: Weights = field(default_factory=dict)
-    metric: MetricName = "bleu"
+    metric: str = "bleu"
     caution: str = ""
 
     def __post_init__(self) -> None:
         check_limits(self)
+        metric_weights(self.metric)
 
     @property
     def kept(self) -> int:

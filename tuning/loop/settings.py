@@ -10,7 +10,7 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.decoding.interface import DecoderConfig
 from tuning.loop.mbr import MbrChoice
-from tuning.metrics.by_name import MbrMetricName, MetricChoice, MetricName
+from tuning.metrics.by_name import MbrMetricName, MetricChoice
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import OptimizerConfig
 
@@ -42,7 +42,8 @@ class TuningConfig:
             with the seed, so that runs do not share a start. 0 starts from the weights as they are.
         neural_weight: initial weight of each neural model in the search, unless --init-weights has one. With
             0 the first n-best lists are those of the system without the model.
-        metric: what weights are tuned for. min_pool_gain, and keep = "best", then refer to it.
+        metric: what weights are tuned for: bleu, chrf, ter, word-accuracy, line-accuracy, cer or column; or
+            several with weights, as bleu=0.5,chrf=0.5. min_pool_gain, and keep = "best", then refer to it.
         metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
             files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
         metric_cache: file that keeps the numbers of metric_command; "" keeps them in memory alone.
@@ -61,7 +62,7 @@ class TuningConfig:
     neural_weight: float = 0.0
     dropped_lists: Annotated[int, AtLeast(0)] = 0
     left_out: tuple[str, ...] = ()
-    metric: MetricName = "bleu"
+    metric: str = "bleu"
     metric_command: str = ""
     metric_cache: str = ""
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -109,7 +110,8 @@ class RerankConfig:
         mbr_command: command of mbr = "column", like metric_command: it scores each hypothesis of a sentence
             with each other one as {reference}.
         mbr_cache: file that keeps the numbers of mbr_command; "" keeps none.
-        metric: what weights are tuned for.
+        metric: what weights are tuned for: bleu, chrf, ter, word-accuracy, line-accuracy, cer or column; or
+            several with weights, as bleu=0.5,chrf=0.5.
         metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
             files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
         metric_cache: file that keeps the numbers of metric_command; "" keeps them in memory alone.
@@ -125,7 +127,7 @@ class RerankConfig:
     mbr: MbrMetricName | None = None
     mbr_command: str = ""
     mbr_cache: str = ""
-    metric: MetricName = "bleu"
+    metric: str = "bleu"
     metric_command: str = ""
     metric_cache: str = ""
     search: OptimizerConfig = field(default_factory=OptimizerConfig)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ BLEU = BleuMetric("bleu", "BLEU", 1)
 class References(MetricReferences):
     """Reference translations of each sentence, tokens separated by blanks, ready for counting."""
 
-    metric: ClassVar[BleuMetric] = BLEU
+    metric = BLEU
 
     def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
         super().__init__(sentences)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.text_lines import read_text_lines
@@ -14,8 +15,33 @@ from moses_bridge.base.textio import StrPath
 if TYPE_CHECKING:
     from tuning.metrics.metric import MetricReferences
 
-MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "cer", "column"]
+MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "line-accuracy", "cer", "column"]
 MbrMetricName = Literal["bleu", "chrf", "column"]
+LESS_IS_BETTER = ("ter", "cer")
+
+
+def metric_weights(name: str) -> dict[str, float]:
+    """The metrics of a setting with their weights: of "chrf" alone, or of several, "bleu=0.5,chrf=0.5".
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    found: dict[str, float] = {}
+    for part in name.split(","):
+        metric, equals, weight = part.partition("=")
+        try:
+            found[metric] = float(weight) if equals else 1.0
+        except ValueError:
+            found[metric] = math.nan
+    is_mixed = "=" in name and name.count("=") == len(found) == name.count(",") + 1
+    fits = all(metric in get_args(MetricName) for metric in found)
+    if not (fits and (is_mixed or name in found) and all(0 < w < math.inf for w in found.values())):
+        names = ", ".join(get_args(MetricName))
+        raise ConfigError(
+            f"metric: found {name!r}, expected one of {names}, or several with weights above 0, "
+            "as bleu=0.5,chrf=0.5"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -23,22 +49,23 @@ class MetricChoice:
     """A metric to tune for, with its command.
 
     Attributes:
-        name: name of the metric.
+        name: name of the metric, or several with weights; see `metric_weights`.
         command: command of the metric "column"; see `tuning.metrics.column_metric.ColumnReferences`.
         cache: file that keeps its numbers; "" keeps them in memory alone.
 
     Raises:
-        ConfigError: "column" has no command, or another metric has one.
+        ConfigError: the name is none, "column" has no command, or another metric has one.
     """
 
-    name: MetricName = "bleu"
+    name: str = "bleu"
     command: str = ""
     cache: str = ""
 
     def __post_init__(self) -> None:
-        if self.name == "column" and not self.command:
+        has_column = "column" in metric_weights(self.name)
+        if has_column and not self.command:
             raise ConfigError('the metric "column" needs a command: set metric_command')
-        if self.name != "column" and (self.command or self.cache):
+        if not has_column and (self.command or self.cache):
             raise ConfigError(f'the metric "{self.name}" has no command; leave metric_command out')
 
     def references(self, paths: Sequence[StrPath], source: StrPath) -> MetricReferences:
@@ -50,23 +77,31 @@ class MetricChoice:
         from tuning.metrics.metric import read_references
 
         sentences = read_references(paths, source)
-        if self.name == "bleu":
+        if "=" not in self.name:
+            return self._counter(self.name, sentences, source)
+        from tuning.metrics.mixed_metric import MixedReferences
+
+        weights = metric_weights(self.name).items()
+        counters = [(self._counter(name, sentences, source), weight) for name, weight in weights]
+        return MixedReferences(self.name, counters)
+
+    def _counter(
+        self, name: str, sentences: Sequence[Sequence[bytes]], source: StrPath
+    ) -> MetricReferences:
+        """The references for one metric."""
+        if name == "bleu":
             from tuning.metrics.bleu import References
 
             return References(sentences)
-        if self.name == "chrf":
+        if name == "chrf":
             from tuning.metrics.chrf import ChrfReferences
 
             return ChrfReferences(sentences)
-        if self.name == "column":
+        if name == "column":
             from tuning.metrics.column_metric import ColumnReferences
 
             cache = Path(self.cache) if self.cache else None
             return ColumnReferences(sentences, [*read_text_lines(source)], self.command, cache)
         from tuning.metrics import edit_rates
 
-        if self.name == "ter":
-            return edit_rates.TerReferences(sentences)
-        if self.name == "cer":
-            return edit_rates.CerReferences(sentences)
-        return edit_rates.WordAccuracyReferences(sentences)
+        return edit_rates.COUNTERS[name](sentences)

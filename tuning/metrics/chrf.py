@@ -8,7 +8,6 @@ the highest chrF counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +58,7 @@ CHRF = ChrfMetric("chrf", "chrF", 1)
 class ChrfReferences(MetricReferences):
     """References for chrF; see `MetricReferences`."""
 
-    metric: ClassVar[ChrfMetric] = CHRF
+    metric = CHRF
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 18)."""

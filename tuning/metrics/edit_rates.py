@@ -1,4 +1,4 @@
-"""TER (Snover et al. 2006), and word accuracy and character error rate (Levenshtein 1966, no shifts).
+"""TER (Snover et al. 2006), word accuracy and character error rate (Levenshtein 1966, no shifts), equal lines.
 
 The statistics of a hypothesis are its edits and the length of its reference, in words, or in characters with
 blanks for the character error rate. Of several references the one with the fewest edits for its length
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +51,7 @@ class EditRate(Metric):
 
 
 WORD_ACCURACY = EditRate("word-accuracy", "word accuracy", 1)
+LINE_ACCURACY = EditRate("line-accuracy", "line accuracy", 1)
 CER = EditRate("cer", "CER", -1, CHARACTERS_A_WORD)
 TER = EditRate("ter", "TER", -1)
 
@@ -59,17 +59,29 @@ TER = EditRate("ter", "TER", -1)
 class WordAccuracyReferences(MetricReferences):
     """References for word accuracy; see `MetricReferences`."""
 
-    metric: ClassVar[EditRate] = WORD_ACCURACY
+    metric = WORD_ACCURACY
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
         return _counted(self.sentences, hypotheses, split_words)
 
 
+class LineAccuracyReferences(MetricReferences):
+    """References for line accuracy, the share of lines equal to a reference; see `MetricReferences`."""
+
+    metric = LINE_ACCURACY
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
+        """Statistics of hypotheses, 1 for a line that is no reference, and 1: *Shape:* (n, 2)."""
+        references = [[*map(split_words, texts)] for texts in self.sentences]
+        rows = [(split_words(words) not in references[number], 1) for number, words in hypotheses]
+        return np.array(rows, np.int32).reshape(-1, 2)
+
+
 class CerReferences(MetricReferences):
     """References for the character error rate; see `MetricReferences`."""
 
-    metric: ClassVar[EditRate] = CER
+    metric = CER
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
@@ -93,7 +105,7 @@ def _counted(
 class TerReferences(MetricReferences):
     """References for TER; see `MetricReferences`."""
 
-    metric: ClassVar[EditRate] = TER
+    metric = TER
 
     def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
         super().__init__(sentences)
@@ -121,3 +133,11 @@ def _count_plainly(hypothesis: str, references: Sequence[str]) -> tuple[int, flo
     """The edits and the length, by sacreBLEU itself."""
     score = SacreTer().sentence_score(hypothesis, references)
     return int(score.num_edits), float(score.ref_length)
+
+
+COUNTERS: dict[str, type[MetricReferences]] = {
+    "ter": TerReferences,
+    "cer": CerReferences,
+    "word-accuracy": WordAccuracyReferences,
+    "line-accuracy": LineAccuracyReferences,
+}

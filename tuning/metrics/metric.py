@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ class Metric:
 class MetricReferences:
     """The references of each sentence of a text, against which hypotheses are counted."""
 
-    metric: ClassVar[Metric]
+    metric: Metric
 
     def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
         self.sentences = sentences

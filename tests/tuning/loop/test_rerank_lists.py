@@ -19,7 +19,6 @@ from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
 from tuning.loop.rerank import ListedText, rerank_lists
 from tuning.loop.settings import RerankConfig
-from tuning.metrics.by_name import MetricName
 from tuning.optimisers.contract import MertConfig, OptimizerConfig, OptimizerResult
 from tuning.optimisers.nbest_pool import NBestPool
 
@@ -117,9 +116,11 @@ def test_faults_of_the_dev_text_are_said_with_the_files_that_stay(
     assert note.endswith("(1 more files likewise)") and first.exists()
 
 
-@pytest.mark.parametrize("metric", ["chrf", "ter", "word-accuracy", "cer"])
+@pytest.mark.parametrize(
+    "metric", ["chrf", "ter", "word-accuracy", "line-accuracy", "cer", "bleu=0.5,chrf=0.5"]
+)
 def test_each_metric_chooses_the_right_hypotheses(
-    metric: MetricName, text: ListedText, tmp_path: Path
+    metric: str, text: ListedText, tmp_path: Path
 ) -> None:
     config = replace(MERT, metric=metric, n_runs=1)
     found = rerank_lists(text, None, tmp_path / "out", config)

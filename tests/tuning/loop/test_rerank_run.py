@@ -21,7 +21,7 @@ from tuning.cli import main
 from tuning.compare.scanned_system import system_of_run
 from tuning.compare.translations import translate_runs
 from tuning.loop.list_features import NBestFeature
-from tuning.loop.rerank import rerank_run
+from tuning.loop.rerank_run import rerank_run
 from tuning.loop.run_directory import TuningRun, load_run
 from tuning.loop.settings import RerankConfig
 from tuning.loop.tuning_loop import TunedSystem, tune

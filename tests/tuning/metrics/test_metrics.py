@@ -21,14 +21,16 @@ from sacrebleu.metrics.ter import TER as SacreTer
 from moses_bridge.base.errors import ConfigError, InputError, ToolError
 from tests.conftest import LARGE
 from tuning.metrics.bleu import BLEU, References
-from tuning.metrics.by_name import MetricChoice
+from tuning.metrics.by_name import LESS_IS_BETTER, MetricChoice
 from tuning.metrics.chrf import CHRF, ChrfReferences
 from tuning.metrics.column_metric import COLUMN, ColumnReferences
 from tuning.metrics.edit_rates import (
     CER,
+    LINE_ACCURACY,
     TER,
     WORD_ACCURACY,
     CerReferences,
+    LineAccuracyReferences,
     TerReferences,
     WordAccuracyReferences,
 )
@@ -136,6 +138,51 @@ def test_edit_rates_are_those_of_the_definition(sentences: Sentences) -> None:
         assert float(WORD_ACCURACY.value(words.sum(axis=0))) == pytest.approx(
             100 * (1 - edits / n_units)
         )
+
+
+def test_line_accuracy_is_the_share_of_lines_equal_to_a_reference() -> None:
+    references = [[b"a b", b"c"], [b"d"], [b""]]
+    given = [(0, b"c"), (0, b" a  b "), (0, b"a"), (1, b"D"), (2, b"")]
+    found = LineAccuracyReferences(references).statistics(given)
+    assert found.tolist() == [[0, 1], [0, 1], [1, 1], [1, 1], [0, 1]]
+    assert float(LINE_ACCURACY.value(found.sum(axis=0))) == pytest.approx(60)
+    assert LINE_ACCURACY.quality(found).tolist() == [1, 1, 0, 0, 1]
+
+
+def test_several_metrics_are_the_weighted_sum_of_sacrebleus_numbers(tmp_path: Path) -> None:
+    pairs = [("a b c d e f", ["a b x d e f"]), ("q r s t u", ["q r s t u v"])]
+    outputs, references = streams(pairs)
+    for number, lines in enumerate((outputs, references[0])):
+        (tmp_path / str(number)).write_text("".join(f"{line}\n" for line in lines))
+    choice = MetricChoice("bleu=0.5,ter=0.25,chrf=2")
+    counter = choice.references([tmp_path / "1"], tmp_path / "0")
+    found = counter.statistics(hypotheses(pairs))
+    bleu = SacreBleu(tokenize="none", smooth_method="none", force=True)
+    scores = [
+        each.corpus_score(outputs, references).score for each in (bleu, SacreTer(), SacreChrf())
+    ]
+    expected = 0.5 * scores[0] - 0.25 * scores[1] + 2 * scores[2]
+    assert float(counter.metric.value(found.sum(axis=0))) == pytest.approx(expected)
+    assert (counter.metric.sign, counter.metric.label) == (1, "0.5 BLEU -0.25 TER +2 chrF")
+    shares = [0.5 / 2.75, 0.25 / 2.75, 2 / 2.75]
+    alone = [BLEU.quality(found[:, :9]), TER.quality(found[:, 9:11]), CHRF.quality(found[:, 11:])]
+    mean = [
+        sum(w * q for w, q in zip(shares, each, strict=True)) for each in zip(*alone, strict=True)
+    ]
+    assert counter.metric.quality(found).tolist() == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    "name", ["bleu=0.5,xml=1", "bleu,chrf", "bleu=0.5,chrf", "bleu=-1,ter=1", "", "ter="]
+)
+def test_what_are_no_metrics_is_refused(name: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"metric: found .*, expected one of bleu, .* or several with"
+    ):
+        MetricChoice(name)
+    assert {each.name for each in (TER, CER, WORD_ACCURACY, CHRF) if each.sign < 0} == {
+        *LESS_IS_BETTER
+    }
 
 
 def test_of_two_references_the_nearer_one_counts() -> None:

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from tuning.metrics.bleu import BLEU, References
 from tuning.metrics.chrf import ChrfReferences
 from tuning.metrics.column_metric import COLUMN
-from tuning.metrics.edit_rates import CerReferences, TerReferences, WordAccuracyReferences
+from tuning.metrics.edit_rates import (
+    CerReferences,
+    TerReferences,
+    WordAccuracyReferences,
+)
 from tuning.metrics.metric import Metric, MetricReferences
+from tuning.metrics.mixed_metric import MixedReferences
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
@@ -77,7 +82,16 @@ def of_column() -> NBestPool:
     return NBestPool(pool.names, pool.features, statistics, pool.sentence_ids, pool.offsets, COLUMN)
 
 
-POOLS = {kind.__name__: counted(kind) for kind in COUNTERS[1:]} | {"column": of_column()}
+def of_several() -> NBestPool:
+    references, hypotheses = texts()
+    counters = [(References(references), 0.5), (TerReferences(references), 0.5)]
+    return pool_of(MixedReferences("bleu=0.5,ter=0.5", counters), hypotheses)
+
+
+POOLS = {kind.__name__: counted(kind) for kind in COUNTERS[1:]} | {
+    "column": of_column(),
+    "several": of_several(),
+}
 
 
 @pytest.mark.parametrize("name", POOLS)
