@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sysconfig
 import tempfile
 import threading
 import time
@@ -129,7 +130,7 @@ def _start(
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 cwd=folder,
-                env=environment,
+                env=_with_own_commands(os.environ if environment is None else environment),
                 process_group=0,
             )
             started.append(process)
@@ -169,6 +170,12 @@ def _signals_later() -> Iterator[None]:
     finally:
         for late in arrived:
             signal.raise_signal(late)
+
+
+def _with_own_commands(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment whose PATH ends with the commands of this Python; a user need not activate it."""
+    folders = environment.get("PATH", os.defpath), sysconfig.get_path("scripts")
+    return {**environment, "PATH": os.pathsep.join(folders)}
 
 
 def end_programs(programs: Collection[Program] | None = None) -> None:

@@ -45,6 +45,23 @@ def test_programs_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert find_program("moses") is None
 
 
+def test_the_commands_of_this_python_are_found_after_those_of_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment need not be activated for what a command starts."""
+    scripts = {"path": tmp_path / "path", "python": tmp_path / "python"}
+    for word, folder in scripts.items():
+        folder.mkdir()
+        for name in {"path": ["both"], "python": ["both", "own"]}[word]:
+            (folder / name).write_text(f"#!/bin/sh\necho {word}\n")
+            (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{scripts['path']}:/usr/bin:/bin")
+    monkeypatch.setattr("sysconfig.get_path", lambda kind: str(scripts["python"]))
+    assert run_program(["own"]) == b"python\n"
+    assert run_program(["both"]) == b"path\n"
+    assert run_program(["sh", "-c", "own"]) == b"python\n"
+
+
 def test_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "in.gz").write_bytes(gzip.compress(b"abc\n"))
     out = tmp_path / "out.gz"
