@@ -30,7 +30,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.scanned_system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error
 from tuning.loop.fingerprints import ParallelText
-from tuning.loop.list_features import ListFeatures, decode_text
+from tuning.loop.list_features import ListFeatures, decode_text, is_decoded
 from tuning.loop.run_directory import Weights, claim, refuse_written
 from tuning.metrics.bleu import References, bleu, length_ratio, mean_precision
 
@@ -200,9 +200,9 @@ class _Outputs:
     def decoding(self, weight: float, against: float) -> Decoding:
         """The output with these values of the two weights."""
         output = self.folder / f"{weight:+.{DIGITS}f}{against:+.{DIGITS}f}.out"
-        if not output.exists():
+        weights, size = self._weights(weight, against), self.system.nbest_size
+        if not is_decoded(weights, output):
             self.folder.mkdir(exist_ok=True)
-            weights, size = self._weights(weight, against), self.system.nbest_size
             decode_text(self.decoder, self.source, output, None, weights, self.lists, size)
         statistics = self.references.output_statistics(output)
         return Decoding(against, statistics.astype(np.float64))

@@ -14,7 +14,7 @@ from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from tuning.loop.fingerprints import check_unchanged, refuse_commands
-from tuning.loop.list_features import ListFeatures, decode_text
+from tuning.loop.list_features import ListFeatures, decode_text, is_decoded, record_path
 from tuning.loop.run_directory import TuningRun, load_run
 
 
@@ -54,7 +54,9 @@ def translate_all(
         return runs[directory].ini, json.dumps(runs[directory].decoder)
 
     for (ini, decoder_settings), members in groupby(sorted(runs, key=system_of), key=system_of):
-        missing = [directory for directory in members if not outputs[directory].exists()]
+        missing = [
+            directory for directory in members if not _is_made(runs[directory], outputs[directory])
+        ]
         if missing:
             config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), config, jobs) as decoder:
@@ -67,8 +69,13 @@ def refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
 
     It comes before the check that nothing has changed, which reads the files that commands name.
     """
-    new = {path: run for path, run in runs.items() if not output_path(path, source).exists()}
+    new = {path: run for path, run in runs.items() if not _is_made(run, output_path(path, source))}
     refuse_commands(new)
+
+
+def _is_made(run: TuningRun, output: Path) -> bool:
+    """Whether a translation is there; one that was changed is not, and one without a record is believed."""
+    return output.exists() and (not record_path(output).exists() or is_decoded(run.weights, output))
 
 
 def _translate_runs(

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import LineProgress, track_lines
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.textio import (
     StrPath,
     count_lines,
@@ -36,6 +38,8 @@ from moses_bridge.formats.nbest import (
     with_feature,
 )
 from moses_bridge.formats.ngram_scorer import ScorerProcesses
+
+Weights = Mapping[str, Sequence[float]]
 
 # Hypotheses per call of a scorer: few, compared with those whose n-grams are remembered.
 HYPOTHESES_AT_ONCE = 1_000
@@ -255,7 +259,7 @@ def decode_text(
     source: Path,
     output: Path,
     nbest: Path | None,
-    weights: Mapping[str, Sequence[float]],
+    weights: Weights,
     lists: ListFeatures,
     nbest_size: int,
     fixed_search: Mapping[str, Sequence[float]] | None = None,
@@ -264,17 +268,34 @@ def decode_text(
 
     `nbest` keeps the list, with its added features. Weights unknown to the decoder are used only for choosing
     from the list or, with a stand-in, during search too; `fixed_search` has those of the search where they
-    differ.
+    differ. A record of weights and digests beside the output tells `is_decoded` what was made.
     """
     known = fixed_search or search_weights(weights, lists.features)
     if not lists.features and not fixed_search:
         decoder.decode(source, output, known, nbest, nbest_size)
-        return
-    with temporary_directory("nbest", output.parent) as directory:
-        plain, full = directory / "plain.gz", directory / "full.gz"
-        first = directory / "first"  # not `output`: that is chosen from the list
-        decoder.decode(source, first, known, plain, nbest_size)
-        lists.add(plain, source, full)
-        choose_best(full, weights, source, output)
-        if nbest is not None:
-            full.replace(nbest)
+    else:
+        with temporary_directory("nbest", output.parent) as directory:
+            plain, full = directory / "plain.gz", directory / "full.gz"
+            first = directory / "first"  # not `output`: that is chosen from the list
+            decoder.decode(source, first, known, plain, nbest_size)
+            lists.add(plain, source, full)
+            choose_best(full, weights, source, output)
+            if nbest is not None:
+                full.replace(nbest)
+    write_json(record_path(output), _record(weights, output, nbest))
+
+
+def is_decoded(weights: Weights, output: Path, nbest: Path | None = None) -> bool:
+    """Whether output and list are what `decode_text` made of these weights."""
+    record = record_path(output)
+    return record.exists() and read_json(record) == _record(weights, output, nbest)
+
+
+def record_path(output: Path) -> Path:
+    """The record of a decoding."""
+    return output.with_suffix(".decoded.json")
+
+
+def _record(weights: Weights, *files: Path | None) -> dict[str, Any]:
+    digests = {path.name: file_digest(path) if path.is_file() else "" for path in files if path}
+    return {"weights": weights, "files": digests}

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
-from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
@@ -31,7 +29,7 @@ from tuning.loop.ini_weights import (
     without_columns,
     write_tuned_ini,
 )
-from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
+from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text, is_decoded
 from tuning.loop.run_directory import (
     INI_NAME,
     LIMIT,
@@ -249,11 +247,9 @@ class Loop:
         """Decode with the weights, add the n-best features and measure; also the hypotheses of the list."""
         nbest = self.out / f"iter{number:02}.nbest.gz"
         output = self.out / f"iter{number:02}.out"
-        done = self.out / f"iter{number:02}.decoded.json"
-        if not (done.exists() and read_json(done) == _decoded(weights, output, nbest)):
+        if not is_decoded(weights, output, nbest):
             source, size = self.text.source, self.config.nbest_size
             decode_text(self.decoder, source, output, nbest, weights, self.lists, size)
-            write_json(done, _decoded(weights, output, nbest))
         pool = read_pool([nbest], self.text.counter)
         return self.measured(weights, output, oracle_value(pool)), pool
 
@@ -328,12 +324,6 @@ class Loop:
         if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
             return "no further gain expected on the pool"
         return ""
-
-
-def _decoded(weights: Weights, *files: Path) -> dict[str, Any]:
-    """The contents of iterNN.decoded.json: the weights of a decoding, and the digests of its files."""
-    digests = {path.name: file_digest(path) if path.is_file() else "" for path in files}
-    return {"weights": weights, "files": digests}
 
 
 def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.textio import write_lines
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.interface import DecoderConfig
 from tuning.cli import main
 from tuning.compare import scan as scan_module
@@ -203,7 +203,7 @@ def test_the_first_step_goes_by_what_the_other_weight_does_alone(
         assert measures.delta == pytest.approx(delta)
     slope = (length(0.0, -0.18) - length(0.0, -0.22)) / 0.04
     penalty = -0.2 + (length(0.0, -0.2) - length(0.4, -0.2)) / slope
-    made = {path.name for path in (tmp_path / "scan" / "decodings").iterdir()}
+    made = {path.name for path in (tmp_path / "scan" / "decodings").glob("*.out")}
     expected = {(0, -0.2), (0, -0.22), (0, -0.18), (0.4, -0.2), (0.4, penalty)}
     assert made == {f"{known:+.6f}{each:+.6f}.out" for known, each in expected}
 
@@ -258,9 +258,13 @@ def test_decodings_that_are_there_are_not_made_again(listed: ListedDecoder, tmp_
     n_calls = listed.calls
     assert scanned(tmp_path, "Known0", resume=True) == whole
     assert listed.calls == n_calls
-    kept = sorted((tmp_path / "scan" / "decodings").iterdir())
+    kept = sorted((tmp_path / "scan" / "decodings").glob("*.out"))
     assert len(kept) == n_calls
     kept[0].unlink()
+    *lines, last = read_lines(kept[1])
+    write_lines(kept[1], [*lines, last + b" x"])
+    assert scanned(tmp_path, "Known0", resume=True) == whole
+    assert listed.calls == n_calls + 2
     wider = scanned(tmp_path, "Known0", replace(CONFIG, grid=(*CONFIG.grid, 0.3)), resume=True)
     assert [point.weight for point in wider.points] == [-0.2, 0.0, 0.2, 0.3, 0.4]
     assert [point for point in wider.points if point.weight != 0.3] == whole.points

@@ -105,6 +105,11 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert translate_runs(runs, system["source"]) == outputs
     compare({"A": runs}, *system.texts, CompareConfig())
     assert system.decoder.calls == n_calls
+    translated = outputs[runs[0]].read_bytes()
+    outputs[runs[0]].write_bytes(translated.replace(b" ", b"  "))  # as many lines
+    translate_runs(runs, system["source"])
+    assert outputs[runs[0]].read_bytes() == translated
+    assert system.decoder.calls == n_calls + 1
 
 
 def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
