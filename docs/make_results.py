@@ -312,6 +312,21 @@ def _with_error(gain: Json) -> tuple[float, float, float]:
     return gain["delta"], gain["standard_error"], gain["degrees_of_freedom"]
 
 
+def _foretold(results: Path) -> str:
+    """What `tuning worth` says of scores before any tuning, and what tunings with them gained afterwards."""
+    judged, table = _read(results, "worth"), _read(results, "table1")
+    forms = {"worth": "+.2f", "t": ".1f", "gain": "+.2f", "gain_sd": ".2f"}
+    rows = []
+    for row in judged["rows"]:
+        cells = [
+            " / ".join(f"{network[key]:{form}}" for network in row["networks"])
+            for key, form in forms.items()
+        ]
+        rows.append((row["score"], *cells, _with_interval(_contrast(table, row["system"]))))
+    header = ("score", "worth", "t", "gain foretold", "its s.d.", "gain on the test text (95%)")
+    return f"{_table(header, rows)}\n\n{_made(judged['made'])}"
+
+
 def _pooled(results: Path) -> str:
     """The pooled gain of the column as a sentence."""
     pooled = pooled_column(results)
@@ -428,6 +443,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "costs": _costs,
     "text-costs": _text_costs,
     "pooled": _pooled,
+    "foretold": _foretold,
     "bench": _benchmarks,
     "bench-machines": _machines,
 }
