@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 import os
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,6 @@ import click
 
 from moses_bridge.base.config import (
     AtLeast,
-    Below,
     Limit,
     choices,
     default_of,
@@ -260,11 +260,11 @@ def _click_type(kind: Any, notes: list[Any]) -> Any:
     if typing.get_origin(kind) is tuple:
         return tuple(_click_type(*unwrapped(member)) for member in typing.get_args(kind))
     bounds: dict[str, Any] = {}
-    for limit in notes:
-        if isinstance(limit, AtLeast):
+    for limit in (note for note in notes if isinstance(note, Limit)):
+        if limit.holds is operator.ge:
             bounds["min"] = limit.bound
-        elif isinstance(limit, Limit):
-            bounds |= {"max": limit.bound, "max_open": isinstance(limit, Below)}
+        else:
+            bounds |= {"max": limit.bound, "max_open": limit.holds is operator.lt}
     if bounds:
         return (click.IntRange if kind is int else click.FloatRange)(**bounds)
     return kind
