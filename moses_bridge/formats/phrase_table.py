@@ -365,25 +365,6 @@ def alignment_of(columns: Sequence[bytes]) -> bytes:
     return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
 
 
-def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
-    """The counts of target, source and pair in the training data: the numbers of column 5.
-
-    Raises:
-        InputError: the row has no such numbers.
-    """
-    at = (line, path, line_number)
-    return target_count(*at), source_count(*at), joint_count(*at)
-
-
-def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a phrase pair in the training data: the third number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
 def joint_count_or_zero(line: bytes) -> float:
     """The count of a phrase pair in the training data; 0 if the row lacks it."""
     columns = line.split(BAR, COUNTS + 1)
@@ -394,46 +375,14 @@ def joint_count_or_zero(line: bytes) -> float:
         return 0.0
 
 
-def source_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a source phrase in the training data: the second number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, SOURCE_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
-def target_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a target phrase in the training data: the first number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, TARGET_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
 def has_counts(line: bytes) -> bool:
     """Whether a row has a non-empty column of counts."""
     columns = line.split(BAR, COUNTS + 1)
     return len(columns) > COUNTS and bool(columns[COUNTS].strip())
 
 
-def inverse_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(source | target), the first of Moses's four scores; InputError if the row has no such number."""
-    return _number_at(
-        line, SCORES, INVERSE_PROB, "p(source | target) as the first score", path, line_number
-    )
-
-
-def direct_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(target | source), the third of Moses's four scores; InputError if the row has no such number."""
-    return _number_at(
-        line, SCORES, DIRECT_PROB, "p(target | source) as the third score", path, line_number
-    )
-
-
 def _number_at(
-    line: bytes, column: int, place: int, expected: str, path: StrPath, line_number: int
+    column: int, place: int, expected: str, line: bytes, path: StrPath, line_number: int
 ) -> float:
     columns = line.split(BAR)
     tokens = score_tokens(columns[column]) if len(columns) > column else []
@@ -442,3 +391,18 @@ def _number_at(
         found = b" ".join(tokens).decode("utf-8", "replace")
         raise InputError(path, line_number, repr(found), expected)
     return number
+
+
+# Counts in the training data and two of Moses's four scores, of a row, its table and its number from 1. An
+# InputError says that the row has no such number.
+target_count = partial(_number_at, COUNTS, TARGET_COUNT, _EXPECTED_COUNTS)
+source_count = partial(_number_at, COUNTS, SOURCE_COUNT, _EXPECTED_COUNTS)
+joint_count = partial(_number_at, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS)
+inverse_prob = partial(_number_at, SCORES, INVERSE_PROB, "p(source | target) as the first score")
+direct_prob = partial(_number_at, SCORES, DIRECT_PROB, "p(target | source) as the third score")
+
+
+def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
+    """The counts of target, source and pair in the training data: the numbers of column 5."""
+    at = (line, path, line_number)
+    return target_count(*at), source_count(*at), joint_count(*at)

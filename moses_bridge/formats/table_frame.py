@@ -16,7 +16,6 @@ from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,
-    agreed_number,
     alignment_of,
     check_row,
     columns_of,
@@ -51,8 +50,7 @@ def read_frame(path: StrPath) -> pd.DataFrame:
     rows = list[tuple[object, ...]]()
     n_scores: int | None = None
     for line_number, line in enumerate(read_lines(path), start=1):
-        found = check_row(line, path, line_number, n_scores)
-        n_scores = agreed_number(found, n_scores, path, line_number)
+        n_scores = check_row(line, path, line_number, n_scores)
         rows.append((*_values(columns_of(line)), decoded(line)))
     scores = [f"score{number}" for number in range(n_scores or 0)]
     names = ["source", "target", *scores, "alignment", *COUNT_NAMES, LINE]

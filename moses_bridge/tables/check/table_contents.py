@@ -60,10 +60,6 @@ class TableContents:
     _source: bytes | None = None
     _targets: set[bytes] = field(default_factory=set)
 
-    def count(self, what: str) -> int:
-        """The number of occurrences of something."""
-        return self.tallies[what].count if what in self.tallies else 0
-
     def take(self, row: PhraseTableRow, line_number: int) -> None:
         """Count a row."""
         self.n_rows += 1
@@ -187,11 +183,6 @@ class SourceOrder:
             self._previous_source = source
 
     @property
-    def sorted_rows(self) -> bool:
-        """Whether rows are in the order of `LC_ALL=C sort`, needed by processPhraseTableMin."""
-        return self.first_unsorted is None
-
-    @property
     def n_sources(self) -> int:
         """Different source phrases."""
         return len(np.unique(self._runs()))
@@ -203,11 +194,6 @@ class SourceOrder:
         is_first = np.zeros(len(self._hashes), np.bool_)
         is_first[first_runs] = True
         return None if is_first.all() else self._line_numbers[int(np.argmin(is_first))]
-
-    @property
-    def grouped(self) -> bool:
-        """Whether no source reappears after another one."""
-        return self.n_sources == len(self._hashes)
 
     def summary(self) -> Iterator[str]:
         """Lines for a reader."""
