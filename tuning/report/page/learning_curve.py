@@ -133,10 +133,7 @@ def _model_directories(command: str) -> Iterator[Path]:
 
 def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
     """The losses of each network, by its name, by passes over its data."""
-    return [
-        _learning_chart(name, curve, number)
-        for number, (name, curve) in enumerate(curves.items(), 1)
-    ]
+    return [_learning_chart(*each, number) for number, each in enumerate(curves.items(), 1)]
 
 
 def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:

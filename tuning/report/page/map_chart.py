@@ -16,11 +16,11 @@ from tuning.report.page.chart import (
     INK,
     MUTED,
     SEQUENTIAL,
+    SIGHT,
     Chart,
     Row,
     Spec,
     base_spec,
-    moved_by_hand,
 )
 
 FIELDS = "text, x, y, length, frequency and counterpart"
@@ -167,7 +167,7 @@ def _points(place: Spec) -> Spec:
     ]
     opacity = {"condition": faded, "value": 0.8}
     return {
-        "params": [moved_by_hand("sight")],
+        "params": [SIGHT],
         "mark": {"type": "point", "filled": True, "size": 24, "aria": False},
         "encoding": place | {"color": colour, "opacity": opacity, "tooltip": told},
     }

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.textio import write_bytes
 from moses_bridge.formats.words import without_escapes
 from tuning.compare.translated_text import Output, TranslatedText
 from tuning.report.page.contents import PageContents, ReportInputs, gather
@@ -42,8 +42,7 @@ def write_report(inputs: ReportInputs, out: Path) -> None:
         library = plotting_library()
         progress.update(note="scripts joined")
         page = render(contents, library)
-        with open_write(out) as stream:
-            stream.write(page.encode("utf-8", "replace"))
+        write_bytes(out, page.encode("utf-8", "replace"))
         progress.update(note="written")
 
 

@@ -143,9 +143,9 @@ def test_a_system_has_one_colour_in_all_charts(charts: dict[str, Chart]) -> None
 
 def test_of_many_systems_the_best_is_picked() -> None:
     names = [f"S{number}" for number in range(FEW_SYSTEMS + 1)]
-    pick, _, _ = Palette(names, "S2").picked("chosen", names)
+    pick, _, _ = Palette(names, "S2").picked(names)
     assert pick["value"] == [{"system": "S2"}]
-    pick, _, _ = Palette(names, "S2").picked("chosen", names[3:])
+    pick, _, _ = Palette(names, "S2").picked(names[3:])
     assert "value" not in pick
 
 
