@@ -12,7 +12,7 @@ from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import StrPath, open_write
+from moses_bridge.base.textio import StrPath, write_changed
 
 BASE = "base"
 
@@ -37,10 +37,7 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
     refuse_overwriting(files, experiment_files(experiments))
     with held_directory(out):
         for path, table in zip(files, merged.values(), strict=True):
-            text = to_toml(table).encode()
-            if not (path.exists() and path.read_bytes() == text):
-                with open_write(path) as stream:
-                    stream.write(text)
+            write_changed(path, to_toml(table).encode())
     return files
 
 

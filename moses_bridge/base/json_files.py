@@ -16,7 +16,7 @@ from moses_bridge.base.config import (
     shown_value,
 )
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.textio import StrPath, open_write
+from moses_bridge.base.textio import StrPath, write_bytes
 
 Record = TypeVar("Record")
 MOST_BYTES = 1 << 30  # of a file: Python's values take some ten times as much memory
@@ -54,16 +54,6 @@ def parse_json(
     if is_too_deep(value):
         raise InputError(path, line, TOO_DEEP, expected)
     return value
-
-
-def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Record:
-    """Read a JSON file into a dataclass; see `record_of`.
-
-    Raises:
-        InputError: the file is missing, is no plain file or no JSON, or fails the checks of `record_of`.
-    """
-    value = read_json(path)
-    return record_of(kind, value, path, what, hint)
 
 
 def record_of(
@@ -120,5 +110,4 @@ def check_plain_file(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON, whole or not at all; OSError if the file cannot be written; the error names it."""
-    with open_write(path) as stream:
-        stream.write(json.dumps(value, indent=1).encode() + b"\n")
+    write_bytes(path, json.dumps(value, indent=1).encode() + b"\n")

@@ -16,7 +16,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import digests_by_name, file_digest
-from moses_bridge.base.textio import open_write, write_lines
+from moses_bridge.base.textio import write_bytes, write_lines
 from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.corpus_parts import document_of, nested_texts, split_parts
 from moses_bridge.corpus.debian_archive import SOURCE_PACKAGES, DebianArchive
@@ -277,6 +277,5 @@ def _write(
         for name, lines in _texts(part, source, target, pairs).items():
             if name != finished.name:
                 write_lines(out / name, map(str.encode, lines))
-    with open_write(out / REPORT_NAME) as stream:
-        stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
+    write_bytes(out / REPORT_NAME, json.dumps(asdict(report), indent=2).encode() + b"\n")
     write_lines(finished, (pair.source.encode() for pair in parts["train"]))

@@ -105,8 +105,9 @@ def plan(
 
     Example: tuning plan tuning/experiments/small.toml --dry-run
     """
+    from moses_bridge.base.textio import write_bytes
     from tuning.experiments.description import read_experiment
-    from tuning.experiments.plan import plan_graph, write_plan
+    from tuning.experiments.plan import plan_graph, plan_text
 
     if (out is None) != dry_run:
         raise click.UsageError("give one of --out and --dry-run")
@@ -114,7 +115,7 @@ def plan(
     if out is None:
         click.echo(plan_graph(experiment), nl=False)
     else:
-        write_plan(experiment, out)
+        write_bytes(out, plan_text(experiment).encode())
 
 
 COMMANDS = (plot, report)

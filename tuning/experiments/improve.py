@@ -16,7 +16,7 @@ from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.steps import LOG_NAME, run_step
-from moses_bridge.base.textio import open_write, read_lines, write_lines
+from moses_bridge.base.textio import read_lines, write_changed, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_absolute_paths, with_path
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -97,7 +97,7 @@ def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> 
     install(settings, experiment, choice)
     comparison = read_comparison(settings.out / "table.json")
     text = readme(settings, experiment, choice, comparison)
-    _write(settings.out / "README.txt", text.encode())
+    write_changed(settings.out / "README.txt", text.encode())
     return text
 
 
@@ -125,7 +125,7 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
     elif not (place.exists() and place.stat().st_mtime > table.stat().st_mtime):
         write_lines(place, read_lines(table))
     lines = with_path(ini, ini.of_kind(TABLE_KIND)[0].name, place).lines
-    _write(model / INI_NAME, b"".join(line + b"\n" for line in lines))
+    write_changed(model / INI_NAME, b"".join(line + b"\n" for line in lines))
     if LINKS in plan.seconds:
         source, target = settings.languages
         command = ["moses-bridge", "build", "--source-language", source]
@@ -139,7 +139,7 @@ def _make(
 ) -> None:
     """Make files of the experiment with these tables."""
     decided = work / "decided.toml"
-    _write(decided, to_toml({"tables": tables} | plan.limits).encode())
+    write_changed(decided, to_toml({"tables": tables} | plan.limits).encode())
     made = work / "aligned" / LINKS_NAMES[0]
     run_experiment(
         [EXPERIMENT, *settings.experiments, decided],
@@ -263,13 +263,6 @@ def _link(given: Path, place: Path) -> None:
     place.unlink(missing_ok=True)
     if given.exists():
         place.symlink_to(given.resolve())
-
-
-def _write(path: Path, text: bytes) -> None:
-    """Write a file unless it has this text: make goes by dates."""
-    if not (path.exists() and path.read_bytes() == text):
-        with open_write(path) as stream:
-            stream.write(text)
 
 
 def _step(work: Path, name: str, command: Sequence[str]) -> None:

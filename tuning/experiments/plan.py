@@ -6,10 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.textio import open_write
 from tuning.experiments.description import MAIN, Data, Experiment
 
 HEADER = """\
@@ -87,12 +85,6 @@ def plan_text(experiment: Experiment) -> str:
     if experiment.page.maps is not None:
         lines += ["MAPS := $(B)/maps/words.json $(B)/maps/phrases.json\n"]
     return "".join(lines) + "".join(f"\n{rule}" for rule in plan_rules(experiment))
-
-
-def write_plan(experiment: Experiment, out: Path) -> None:
-    """Write the plan to a file, whole or not at all."""
-    with open_write(out) as stream:
-        stream.write(plan_text(experiment).encode())
 
 
 def plan_graph(experiment: Experiment) -> str:
