@@ -18,13 +18,10 @@ BASE = "base"
 
 
 def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
-    """Write each top-level table of an experiment (see `load_experiment`) to OUT/NAME.toml.
+    """Write each top-level table of an experiment (see `load_experiment`) to OUT/NAME.toml; return these files.
 
     Files that would stay the same are not touched, so that make repeats only steps depending on a changed
     table.
-
-    Returns:
-        The files, changed or not.
 
     Raises:
         InputError: an experiment is missing or is not TOML.

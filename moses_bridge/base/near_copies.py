@@ -42,10 +42,7 @@ def nearest_similarities(
     of Levenshtein (1966) on words, which are separated by blanks. All others of a possible length are compared;
     with ranks of the sentences and of the others, only those with a higher one. Similarities below `least`,
     above 0 and at most 1, are 0: the nearer to 1, the faster. `jobs` are threads; -1 takes one for each
-    processor.
-
-    Returns:
-        *Shape:* (n_sentences,), 0 to 1, rounded to nine digits.
+    processor. The result is rounded to nine digits, *Shape:* (n_sentences,).
     """
     split = [sentence.split() for sentence in sentences]
     found = np.zeros(len(sentences))
@@ -68,10 +65,7 @@ def near_shares(similarities: NDArray[np.float64]) -> dict[str, float]:
 
 
 class _Texts:
-    """The other sentences as strings of one letter per word, short ones first; words without letter are alike.
-
-    Of the ranks of equal sentences the highest is enough.
-    """
+    """The other sentences as strings of a letter per word, short ones first; of equal ones the highest rank."""
 
     def __init__(
         self, sentences: Sequence[AnyStr], ranks: Ranks, letters: Mapping[str | bytes, str]

@@ -152,10 +152,7 @@ def _check_languages(source: str, target: str) -> None:
 def _archive_pairs(
     origin: Origin, source: str, target: str, archive: DebianArchive, dropped: Counter[str]
 ) -> tuple[Iterator[TextPair], list[Path]]:
-    """The pairs of an origin other than the user's files, and the fetched files read.
-
-    With the descriptions, the help is for training alone, so it has no groups.
-    """
+    """The pairs of an origin of the archive, help beside descriptions without groups, and the fetched files."""
     pairs: Iterator[TextPair] = iter(())
     read: list[Path] = []
     if origin != "libreoffice":

@@ -81,11 +81,10 @@ class NgramScorer(Protocol):
         """The model's number of each target word, *Shape:* (n_words,)."""
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """Take the source sentences of the following n-grams, even if the model does not see them.
+        """Take the source sentences of the following n-grams, even if it does not see them; count their places.
 
-        Returns:
-            The number of their places, counted from 0 through all sentences: all words, and the end of each
-            sentence after its words.
+        Places are counted from 0 through all sentences: all words, and the end of each sentence after its
+        words.
         """
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -163,14 +163,9 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
 
 
 def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> bytes:
-    """Append dense scores to many rows like `append_scores`.
+    """Many rows of at least three columns, and dense scores after theirs as by `append_scores`, each with "\n".
 
-    Args:
-        lines: rows without their "\\n", of at least three columns.
-        scores: finite numbers, *Shape:* (n_rows, n_columns).
-
-    Returns:
-        The rows, each followed by "\\n".
+    The scores are finite numbers, *Shape:* (n_rows, n_columns).
     """
     if not np.isfinite(scores).all():
         raise ValueError("scores of a phrase table must be finite")

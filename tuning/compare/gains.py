@@ -224,13 +224,10 @@ def fixed_effect(
 
 
 def _random_effects(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
-    """The mean with these weights, its variance that of the gains about it (Knapp & Hartung 2003).
-
-    It has n - 1 degrees of freedom, and is at least 1 / sum of the weights, as they advise: gains that happen
-    to agree would have an interval of no width.
-    """
+    """The mean with these weights; its variance is that of the gains about it (Knapp & Hartung 2003)."""
     freedom = len(deltas) - 1
     mean = float(weights @ deltas / weights.sum())
+    # At least 1, as they advise: gains that happen to agree would have an interval of no width.
     scale = max(1.0, float(weights @ (deltas - mean) ** 2) / freedom)
     return _estimate(mean, float(np.sqrt(scale / weights.sum())), freedom)
 

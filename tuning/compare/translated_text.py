@@ -119,11 +119,7 @@ Span = tuple[int, int]
 
 
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[Span], list[Span]]:
-    """Find runs of words of one text missing from the other at this place.
-
-    Returns:
-        Ends of the runs, the second one not counted: those of old, and those of new.
-    """
+    """Beginnings and ends of runs of words missing from the other text at this place: of old, and of new."""
     if old == new:
         return [], []
     # SequenceMatcher leaves out frequent words in a text of 200 words or more. So a line of one word

@@ -156,11 +156,7 @@ def _write(experiment: Experiment, changes: Sequence[str], folder: Path) -> None
 
 
 def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[str]:
-    """The command of make that follows the plan in a folder.
-
-    Raises:
-        UserError: make is not installed, or would read a name otherwise.
-    """
+    """The command of make that follows the plan in a folder."""
     programs = {name: find_program(name) for name in ("make", "bash")}
     for program, place in programs.items():
         if place is None:

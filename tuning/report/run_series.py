@@ -40,8 +40,7 @@ def short_names(directories: Sequence[Path]) -> list[str]:
 def weights_by_iteration(run: TuningRun) -> dict[str, NDArray[np.float64]]:
     """Each weight in each iteration, absolute values adding up to 1; NaN where it is missing.
 
-    Returns:
-        By column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).
+    They are by column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).
     """
     rows = [_columns(iteration.weights) for iteration in run.iterations]
     totals = [sum(map(abs, row.values())) or 1.0 for row in rows]

@@ -142,10 +142,9 @@ class Palette:
         return {"field": "system", "type": "nominal", "title": None, "scale": scale}
 
     def picked(self, shown: Sequence[str]) -> tuple[Spec, Spec, Spec]:
-        """Lines picked by their system in the legend; where there are many, one is from the start.
+        """The parameter, colours and opacity of lines picked by their system in the legend (the rest is grey).
 
-        Returns:
-            The parameter, the colours (the rest is grey), and the opacity.
+        Where there are many, one is picked from the start.
         """
         distinct = [*dict.fromkeys(shown)]
         pick = {

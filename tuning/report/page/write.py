@@ -108,10 +108,7 @@ def _text_data(text: TranslatedText) -> dict[str, Any]:
 
 
 def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
-    """Text, BLEU, chrF and changed words of each distinct output, and each system's output among them.
-
-    Systems often agree, so equal outputs are written once.
-    """
+    """Text, BLEU, chrF and changed words of each distinct output, and each system's output among them."""
     distinct = {output.text: output for output in outputs}
     places = {text: place for place, text in enumerate(distinct)}
     rows: list[list[Any]] = []
