@@ -108,12 +108,7 @@ def shown_value(value: Any) -> str:
 
 
 def load_config(kind: type[Config], path: StrPath | None) -> Config:
-    """Read one dataclass of settings from a TOML file; None gives the defaults.
-
-    Raises:
-        InputError: the file is missing or is not TOML.
-        ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
-    """
+    """Settings of a TOML file, or (None) the defaults; see `load_toml` and `from_mapping`."""
     return from_mapping(kind, {} if path is None else load_toml(path), str(path))
 
 
@@ -166,13 +161,10 @@ def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_limits(settings: Any) -> None:
-    """Refuse a dataclass of settings out of the limits of their types; for __post_init__.
+    """Refuse (ConfigError) a dataclass of settings out of the limits of their types; for __post_init__.
 
-    A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or
-    tuple[Annotated[float, AtLeast(0), Below(1)], ...].
-
-    Raises:
-        ConfigError: a value is out of a limit.
+    A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or tuple[Annotated[float, AtLeast(0),
+    Below(1)], ...].
     """
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):

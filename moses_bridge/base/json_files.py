@@ -97,12 +97,9 @@ def open_record_of(
 
 
 def check_plain_file(path: Path) -> None:
-    """Refuse a path that is not a plain file: a pipe may block forever, a device may never end.
+    """Refuse (InputError) a directory, a pipe, which may block forever, or a device, which may never end.
 
     A missing file passes.
-
-    Raises:
-        InputError: the path is a directory, a pipe or a device.
     """
     if path.exists() and not path.is_file():
         raise InputError(path, None, "a directory, a pipe or a device", "a plain file")

@@ -104,12 +104,7 @@ class ConfigOptions:
     config: FileOrStdin | None = None
 
     def settings_of(self, kind: type[Kind]) -> Kind:
-        """The settings of the file, overridden by options with keys.
-
-        Raises:
-            InputError: the file is missing or is not TOML.
-            ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
-        """
+        """The settings of the file, overridden by options with keys; errors as of `load_config`."""
         return with_options(load_config(kind, self.config), keys_set_by(self))
 
 

@@ -137,8 +137,7 @@ def no_link(path: str, flags: int) -> int:
 def publish(temporary: Path, target: Path) -> None:
     """Give a complete file its name, so that a power cut leaves the old file or the new one.
 
-    Raises:
-        ConfigError: the target is an input of the running command.
+    ConfigError if the target is an input of the running command.
     """
     refuse_protected(target)
     _sync(temporary)
@@ -299,11 +298,7 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
 
 
 def line_limit() -> int:
-    """Length limit of a line, in bytes: 64 MiB, or MOSES_BRIDGE_LINE_MB in MiB.
-
-    Raises:
-        ConfigError: the variable is not a positive whole number.
-    """
+    """Length limit of a line, in bytes: 64 MiB, or MOSES_BRIDGE_LINE_MB (ConfigError if no positive number)."""
     text = os.environ.get(LINE_LIMIT_NAME, str(LINE_LIMIT))
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
         raise ConfigError(f"found {LINE_LIMIT_NAME}={text}, expected a whole number of MiB")
@@ -339,11 +334,7 @@ def read_pieces(
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """All bytes of a file, decompressed.
-
-    Raises:
-        InputError: the file cannot be read, or its compressed data are damaged.
-    """
+    """All bytes of a file, decompressed; errors as of `read_pieces`."""
     with open_read(path) as stream:
         try:
             return stream.read()  # whole: joined pieces would be in memory twice
@@ -354,8 +345,7 @@ def read_bytes(path: StrPath) -> bytes:
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
     """The error of a file that cannot be read on: most often, of damaged compressed data.
 
-    Raises:
-        MemoryError: that is the error; the data may be whole.
+    A MemoryError is raised: the data may be whole.
     """
     if isinstance(error, MemoryError):
         raise error

@@ -78,10 +78,9 @@ class Block:
 
 
 def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTableRow]:
-    """Yield the rows of a phrase table, checked; n_scores None takes the number of scores of the first row.
+    """Yield the rows of a phrase table; InputError if Moses would misread one.
 
-    Raises:
-        InputError: Moses would misread a row.
+    n_scores None takes the number of scores of the first row.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         row = parse_row(line, path, line_number, n_scores)
@@ -238,11 +237,7 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
 
 
 def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> None:
-    """Refuse a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`.
-
-    Raises:
-        InputError: it is one.
-    """
+    """Refuse (InputError) a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`."""
     source = columns[SOURCE].strip(BLANKS)
     if source.endswith(b"]") and _is_hierarchical(source, columns[TARGET]):
         found = f"a hierarchical rule (label {shown(split_words(source)[-1])})"
@@ -253,11 +248,7 @@ def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> No
 def check_row(
     line: bytes, path: StrPath, line_number: int, n_scores: int | None, are_probs: bool = False
 ) -> int:
-    """Count a row's dense scores.
-
-    Raises:
-        InputError: the row is malformed, as for `read_blocks`, or with are_probs a score is negative.
-    """
+    """Count a row's dense scores; errors as of `read_blocks`, and with are_probs of a negative score."""
     columns = split_row(line, path, line_number)
     n_found = _n_numbers(columns[SCORES], path, line_number, are_probs)
     return agreed_number(n_found, n_scores, path, line_number)

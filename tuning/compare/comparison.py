@@ -221,11 +221,7 @@ class Comparison:
 
 
 def read_comparison(path: Path) -> Comparison:
-    """The comparison in a table.json written by `tuning compare`.
-
-    Raises:
-        InputError: the file is missing or is no such table, or a number in it is not finite.
-    """
+    """The comparison in a table.json; InputError if it is missing, no such table, or has numbers not finite."""
     value = read_json(path)
     if isinstance(value, dict) and "rows" not in value:
         raise InputError(path, None, "no key 'rows'", TABLE)

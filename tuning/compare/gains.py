@@ -62,11 +62,7 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
 
 
 def row_of(table: Comparison, system: str, name: str) -> ResultRow:
-    """The row of a system in a table of some name.
-
-    Raises:
-        ConfigError: the table has no such system, or it is the one the others are compared with.
-    """
+    """The row of a system in a table of some name; ConfigError if it has none, or the system is its first."""
     for row in table.rows[1:]:
         if row.system == system:
             return row

@@ -163,11 +163,7 @@ def save_run(run: TuningRun, directory: Path) -> None:
 
 
 def load_run(directory: Path) -> TuningRun:
-    """Read RUN/weights.json.
-
-    Raises:
-        InputError: the file is missing or something else, or a value has the wrong type.
-    """
+    """Read RUN/weights.json; InputError if it is missing or something else, or a value has the wrong type."""
     path = directory / WEIGHTS_NAME
     run = record_of(TuningRun, read_json(path), path, WEIGHTS_FILE)
     settings = dict(run.decoder)
@@ -224,11 +220,7 @@ def claim(
 
 
 def refuse_written(out: Path, read: Iterable[Path]) -> None:
-    """Refuse a run directory with own files among the inputs that are read.
-
-    Raises:
-        ConfigError: its moses.ini, sparse-weights, weights.json or run.json is an input.
-    """
+    """Refuse (ConfigError) a run directory with own files, those of fixed names, among the inputs."""
     names = (INI_NAME, SPARSE_NAME, WEIGHTS_NAME, RUN_NAME)
     refuse_overwriting([out / name for name in names], read)
 
@@ -252,8 +244,7 @@ class Optimised:
 def read_optimised(path: Path, weights: Weights) -> Optimised:
     """Read iterNN.optimised.json, with the features and numbers of scores of the decoding's weights.
 
-    Raises:
-        InputError: the file is missing, damaged or something else, or has other features.
+    InputError if the file is missing, damaged or something else, or has other features.
     """
     what = "what the optimiser found"
     found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
@@ -266,11 +257,7 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
 
 
 def check_finite(value: object, path: Path, key: str = "") -> None:
-    """Refuse NaN and infinity anywhere in a value read from JSON; `key` is its place.
-
-    Raises:
-        InputError: a number in the file `path` is not finite.
-    """
+    """Refuse (InputError) NaN and infinity anywhere in a value read from JSON; `key` is its place."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             check_finite(each, path, f"{key}.{name}" if key else str(name))

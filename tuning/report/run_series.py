@@ -22,10 +22,9 @@ def load_iterated_run(directory: Path) -> TuningRun:
 
 
 def short_names(directories: Sequence[Path]) -> list[str]:
-    """The paths relative to the folder they share; bytes that are no UTF-8 are shown as escapes.
+    """The paths relative to the folder they share; ConfigError if one is given twice.
 
-    Raises:
-        ConfigError: a directory is given twice.
+    Bytes that are no UTF-8 are shown as escapes.
     """
     paths = [os.path.abspath(directory) for directory in directories]
     if len(set(paths)) < len(paths):

@@ -34,11 +34,7 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
 
 
 def write_scan(scan: Scan, out: Path) -> str:
-    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg; return the text of scan.txt.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg; return the text of scan.txt."""
     from tuning.report.pictures import plot_scan
     from tuning.report.tables import scan_table
 
@@ -48,11 +44,7 @@ def write_scan(scan: Scan, out: Path) -> str:
 
 
 def write_gains(gains: Gains, out: Path) -> str:
-    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg; return the text of gains.txt.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg; return the text of gains.txt."""
     from tuning.report.pictures import plot_gains
     from tuning.report.tables import gains_table
 

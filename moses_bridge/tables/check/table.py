@@ -100,10 +100,9 @@ class CheckReport:
 def check_table(
     path: StrPath, n_scores: int | None = None, max_shown: int = MAX_SHOWN
 ) -> CheckReport:
-    """Read a whole phrase table and collect its faults; see `CheckReport` for the arguments.
+    """Read a whole phrase table and collect its faults in a report, whose attributes the arguments are.
 
-    Raises:
-        InputError: the file itself cannot be read.
+    InputError if the file itself cannot be read.
     """
     report = CheckReport(os.fspath(path), n_scores, max_shown)
     try:
