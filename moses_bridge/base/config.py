@@ -154,12 +154,6 @@ def from_mapping(
         raise ConfigError(_at(where, str(error))) from error
 
 
-def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a mapping with fields in a dataclass; newer versions may have written more keys."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    return {key: value for key, value in mapping.items() if key in names}
-
-
 def check_limits(settings: Any) -> None:
     """Refuse (ConfigError) a dataclass of settings out of the limits of their types; for __post_init__.
 

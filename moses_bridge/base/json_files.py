@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from moses_bridge.base.config import (
     TOO_DEEP,
     WrongValueError,
     from_mapping,
     is_too_deep,
-    known_keys,
     shown_value,
 )
 from moses_bridge.base.errors import ConfigError, InputError
@@ -92,8 +91,10 @@ def open_record_of(
     line: int | None = None,
 ) -> Record:
     """`record_of`, ignoring keys unknown to the dataclass: newer versions may write more."""
-    known = known_keys(kind, value) if isinstance(value, Mapping) else value
-    return record_of(kind, known, path, what, hint, line)
+    if isinstance(value, dict):
+        names = {field.name for field in dataclasses.fields(cast(Any, kind))}
+        value = {key: each for key, each in value.items() if key in names}
+    return record_of(kind, value, path, what, hint, line)
 
 
 def check_plain_file(path: Path) -> None:

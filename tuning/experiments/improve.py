@@ -38,7 +38,7 @@ from tuning.experiments.run_settings import RunSettings
 from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run
-from tuning.report.page.contents import ReportInputs
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.write import write_report
 from tuning.report.verdict import SURE, human_agreement
 

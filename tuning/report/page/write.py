@@ -17,7 +17,8 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import write_bytes
 from moses_bridge.formats.words import without_escapes
 from tuning.compare.translated_text import Output, TranslatedText
-from tuning.report.page.contents import PageContents, ReportInputs, gather
+from tuning.report.page.contents import PageContents, gather
+from tuning.report.page.inputs import ReportInputs
 
 HERE = Path(__file__).parent
 # Texts that would end a script element or begin a comment in it are written as escapes.

@@ -10,7 +10,8 @@ import pytest
 
 from tuning.compare.translated_text import read_translated_text
 from tuning.report.page.chart import COLOURS, FEW_SYSTEMS, MUTED, Chart, Palette
-from tuning.report.page.contents import ReportInputs, gather
+from tuning.report.page.contents import gather
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.system_charts import length_chart
 
 if TYPE_CHECKING:
