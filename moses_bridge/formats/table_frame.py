@@ -173,17 +173,14 @@ class _Row:
         if self.alignment is not None and alignment_of(columns) != self.alignment:
             _lengthen(columns, ALIGNMENT)
             columns[ALIGNMENT] = _in_place_of(columns[ALIGNMENT], self.alignment)
-        if self.counts and not _same_counts(columns, self.counts):
+        known = [number for number in _counts(columns) if not math.isnan(number)]
+        if self.counts and known != self.counts:
             _lengthen(columns, COUNTS)
             old = _count_tokens(columns)
             rest = old[len(COUNT_NAMES) :] if len(self.counts) == len(COUNT_NAMES) else []
             tokens = _tokens(old[: len(COUNT_NAMES)], self.counts)
             columns[COUNTS] = _with_tokens(columns[COUNTS], tokens + rest)
         return BAR.join(columns)
-
-
-def _same_counts(columns: Sequence[bytes], counts: Sequence[float]) -> bool:
-    return [number for number in _counts(columns) if not math.isnan(number)] == list(counts)
 
 
 def _lengthen(columns: list[bytes], place: int) -> None:

@@ -56,7 +56,9 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     gains = []
     for (name, row), delta, over in zip(pairs.items(), deltas, over_controls, strict=True):
         if delta is not None:
-            baseline, control = comparisons[name].rows[0].test_bleu, _control(comparisons[name])
+            table = comparisons[name]
+            controls = (r.against_baseline for r in table.rows if r.system == table.control)
+            baseline, control = table.rows[0].test_bleu, next(controls, None)
             gains.append(Gain(name, baseline, delta, over, control, row.n_runs))
     return Gains(system, gains)
 
@@ -70,11 +72,6 @@ def row_of(table: Comparison, system: str, name: str) -> ResultRow:
     raise ConfigError(
         f"the table {name} sets no system {system!r} against its first; it has {names}"
     )
-
-
-def _control(table: Comparison) -> Contrast | None:
-    controls = (row.against_baseline for row in table.rows if row.system == table.control)
-    return next(controls, None)
 
 
 def _corrected(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:

@@ -239,10 +239,8 @@ class DetokenisedReferences:
         ]
 
     def _lines(self, path: Path) -> list[Line]:
-        return list(zip(range(self._n_sentences), self._read(path), strict=True))
-
-    def _read(self, path: Path) -> list[str]:
-        return [*map(self._detokenise, read_text_lines(path))]
+        texts = map(self._detokenise, read_text_lines(path))
+        return list(zip(range(self._n_sentences), texts, strict=True))
 
     def _detokenise(self, line: bytes) -> str:
         if line not in self._detokenised:

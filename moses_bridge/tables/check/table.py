@@ -153,7 +153,9 @@ def line_faults(
     yield from _raised(lambda: agreed_number(len(tokens), n_scores, path, line_number))
     for token in tokens:
         yield from _raised(functools.partial(parse_score, token, path, line_number))
-    yield from row_faults(_without_scores(columns, line), path, line_number)
+    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
+    row = PhraseTableRow(source, target, (), alignment_of(columns), line)
+    yield from row_faults(row, path, line_number)
 
 
 def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
@@ -174,11 +176,6 @@ def _raised(check: Callable[[], object]) -> Iterator[InputError]:
         check()
     except InputError as fault:
         yield fault
-
-
-def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
-    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
-    return PhraseTableRow(source, target, (), alignment_of(columns), line)
 
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:

@@ -107,7 +107,11 @@ def gather(inputs: ReportInputs) -> PageContents:
         *([_run_section(runs, rows, directories, palette)] if runs else []),
         _network_section(inputs.models, runs),
         _score_section(inputs),
-        _map_section(inputs.maps),
+        PageSection(
+            "maps",
+            "Maps",
+            charts=[map_chart(read_point_map(path), n) for n, path in enumerate(inputs.maps, 1)],
+        ),
         _history_section(inputs.steps, runs),
     ]
     if text is not None and (chart := length_chart(text, palette)) is not None:
@@ -193,11 +197,6 @@ def _score_section(inputs: ReportInputs) -> PageSection:
         section.charts.append(scatter_chart(sample, number))
         section.tables.append(correlation_table(sample))
     return section
-
-
-def _map_section(maps: Sequence[Path]) -> PageSection:
-    charts = [map_chart(read_point_map(path), number) for number, path in enumerate(maps, start=1)]
-    return PageSection("maps", "Maps", charts=charts)
 
 
 def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> PageSection:
