@@ -147,7 +147,7 @@ class Palette:
         Where there are many, one is picked from the start.
         """
         distinct = [*dict.fromkeys(shown)]
-        pick = {
+        pick: Spec = {
             "name": "chosen",
             "select": {"type": "point", "fields": ["system"]},
             "bind": "legend",
