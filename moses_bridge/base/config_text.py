@@ -32,7 +32,6 @@ class Setting:
         kind: its type, in TOML's words.
         limits: its allowed values in words; "" for any of its type.
         value: its value; None if not set, and for a table.
-        is_table: whether it is a table; its keys follow.
     """
 
     name: str

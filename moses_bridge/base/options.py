@@ -75,8 +75,6 @@ class OptionForm:
     Attributes:
         names: names of the option; without any it is "--" and the name of the field.
         key: key of the settings set by the option, like "loop.max_minutes".
-        metavar: name of the value in the help.
-        is_argument: whether it is an argument instead of an option.
     """
 
     names: tuple[str, ...] = ()

@@ -37,10 +37,8 @@ class Step:
     Attributes:
         name: name of its product.
         started: date and time, UTC, ISO 8601.
-        seconds: seconds from its start to its end.
         processor_seconds: processor time of the command and its children, in seconds.
         peak_memory: peak memory of the largest of its processes, in bytes.
-        status: its exit status.
         machine: processor, number of processors for it, memory, system, Python.
     """
 

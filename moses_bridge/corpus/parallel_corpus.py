@@ -38,8 +38,6 @@ class CorpusReport:
 
     Attributes:
         pairs: sentence pairs of each part ("train", "dev", "test").
-        source_words: source tokens of each part.
-        target_words: target tokens of each part.
         dropped: pairs (texts for "not aligned") left out, by reason.
         near_copies: share of the source sentences of test at least as similar as "0.5", "0.7" and "0.8" to one
             of train; see `CorpusConfig.near_copy`.

@@ -69,8 +69,6 @@ class MosesIni:
 
     Attributes:
         lines: all its lines, without "\\n"; those of version 1 as version 2.
-        features: the lines of [feature], in order.
-        weights: the lines of [weight].
         settings: the lines of each other section, by its name.
     """
 

@@ -44,7 +44,6 @@ class PhraseTableRow:
 
     Attributes:
         source: source phrase, words separated by one blank or more.
-        target: target phrase.
         scores: dense scores as written in the file (probabilities).
         alignment: the alignment column, empty if there is none.
         line: the whole row without its "\\n".

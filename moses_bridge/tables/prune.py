@@ -64,11 +64,7 @@ class PruneConfig:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """The size of a pruned table.
-
-    Attributes:
-        n_words: source words with rows of their own, whose best one always stays.
-    """
+    """The size of a pruned table; n_words are the source words with rows, whose best one always stays."""
 
     n_rows: int
     n_kept: int

@@ -23,7 +23,6 @@ class Gain:
         against_baseline: the system set against that one, its p-value corrected for the number of tables.
         against_control: the same against the control; None where the table has none.
         control: the control set against the first system; None where the table has none.
-        n_runs: tuning runs of the system.
     """
 
     table: str
@@ -92,7 +91,6 @@ class Estimate:
 
     Attributes:
         delta: in BLEU.
-        standard_error: of the delta.
         interval: ends of its 95% interval.
         p_value: how often a mean would be at least as far from 0 if there were no gain.
         degrees_of_freedom: of the t distribution of interval and p-value.
@@ -114,7 +112,6 @@ class PooledGain:
         standard_error: of the delta, over texts and runs.
         fixed_weight: its share in the mean of fixed effects, 0 to 1.
         random_weight: the same in that of random effects.
-        n_networks: networks of the system's row.
     """
 
     table: str
@@ -130,11 +127,9 @@ class Pooled:
     """The gains of a system in several tables, as one estimate.
 
     Attributes:
-        rows: one a table, in the order given.
         fixed: the mean with weights of inverse variances: one gain for all tables.
         random: the mean where each table has a gain of its own around it.
         q: Cochran's Q, the weighted sum of squares about the fixed mean.
-        q_degrees_of_freedom: number of tables - 1.
         q_p_value: how often Q would be as large if all tables had one gain.
         i_squared: share of the variance between the gains that their errors do not explain, 0 to 1.
         tau_squared: variance of the tables' own gains, in BLEU^2.

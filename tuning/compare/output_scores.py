@@ -38,9 +38,7 @@ class OutputScores:
     Attributes:
         bleu: BLEU of the unchanged tokens, as by multi-bleu.
         bootstrap_sd: standard deviation of `bleu` over resampled sentences, or documents.
-        precisions: of 1- to 4-grams.
         length_ratio: output words for one reference word.
-        output_words: number of tokens.
         reference_words: tokens of the references closest in length.
         detokenised_bleu, chrf, ter: by sacreBLEU, of the detokenised text; less TER is better.
         signatures: how the last three were counted.
@@ -63,10 +61,8 @@ class SystemScores:
     """Scores of the translations of a system, from one run or several.
 
     Attributes:
-        files: of the translations, one a run.
         means: of each number in `AVERAGED`, over the files; see `OutputScores`.
         deviations: standard deviations of the same over the files; {} for one file.
-        outputs: the scores of each file.
     """
 
     system: str

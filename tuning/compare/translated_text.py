@@ -45,11 +45,9 @@ class TranslatedSentence:
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """A text and its translations by several systems.
+    """A text and its translations by several systems, which are compared with the first.
 
-    Attributes:
-        systems: their names; the others are compared with the first.
-        statistics: BLEU statistics, *Shape:* (n_systems, n_sentences, 9).
+    The BLEU statistics have the *Shape:* (n_systems, n_sentences, 9).
     """
 
     systems: list[str]

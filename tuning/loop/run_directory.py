@@ -70,7 +70,6 @@ class TuningRun:
         ini: the tuned moses.ini, with its tables.
         dev_bleu: BLEU of that iteration, 0 to 100.
         seed: seed of the optimiser and of the scattered start.
-        nbest_features: features added by external commands.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
         caution: why the kept weights may be no good; "" if nothing speaks against them.

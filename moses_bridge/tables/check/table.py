@@ -50,11 +50,8 @@ class CheckReport:
     Attributes:
         n_scores: expected dense scores of each row: those of the first good row, unless given.
         max_shown: largest number of kept faults of a kind.
-        faults: kept faults, in the order of the rows.
         fault_counts: number of faults of each kind, by the expected.
         score_counts: rows of each number of scores.
-        order: different sources, whether sorted and grouped.
-        contents: counts of harmless oddities.
     """
 
     path: str

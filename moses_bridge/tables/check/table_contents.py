@@ -47,7 +47,6 @@ class TableContents:
     """Counts of a phrase table.
 
     Attributes:
-        tallies: tallies of the things named above.
         n_rows: number of parsable rows.
         source_factors: rows by the number of factors of each source word, if not 1; 0 if words differ.
         target_factors: the same for target words.

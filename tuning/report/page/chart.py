@@ -65,8 +65,6 @@ class Chart:
 
     Attributes:
         name: name of its place in the page, letters and dashes.
-        note: how to read it.
-        spec: Vega-Lite, with its data.
         renderer: svg can be read out and prints sharp; canvas is quick with thousands of points.
         zoomed: the parameter zoomed by the buttons, "" for none.
         fields: the fields on the two zoomed axes.

@@ -26,9 +26,7 @@ class LogPoint:
     """One evaluation.
 
     Attributes:
-        update: number of updates made.
         epoch: number of passes over the data made, the last one in part.
-        minutes: minutes of training.
         training_loss: nats per word; None before the first update.
         held_out_loss: nats per word; None without held-out data.
     """
@@ -45,7 +43,6 @@ class LearningCurve:
     """How the training of one network went.
 
     Attributes:
-        directory: of the model.
         architecture: its name, "" if it is not known (yet).
     """
 

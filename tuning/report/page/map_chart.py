@@ -34,9 +34,6 @@ class MapPoint:
     """A word or phrase on a map.
 
     Attributes:
-        x: coordinate without unit.
-        y: the other one.
-        length: number of its words.
         frequency: how often it was seen; None if not known.
         counterpart: its best translation; "" for none.
     """

@@ -50,7 +50,6 @@ class ScoredSample:
     Attributes:
         column: number of the model's score in a row, from 0.
         model: name of the scorer in TABLE.json, "" without such a file.
-        n_rows: number of rows of the table.
         classes: the pairs of each class with any, by the lowest frequency in it.
     """
 

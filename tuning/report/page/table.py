@@ -37,13 +37,7 @@ BLEU_NOTE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell.
-
-    Attributes:
-        text: the text shown.
-        value: the value sorted by; None sorts by the text.
-        strong: whether it is highlighted.
-    """
+    """One cell, sorted by its value or, without one, by its text; a strong one is highlighted."""
 
     text: str
     value: float | None = None
@@ -52,11 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Attributes:
-        rows: one cell for each heading; the first one names the row.
-    """
+    """A table; each row has one cell for each heading, the first of which names it."""
 
     caption: str
     columns: list[str]
