@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError, arguments_named, extra_named
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
     from moses_bridge.formats.python_text import Texts
@@ -94,8 +93,6 @@ def tune(
         UserError: a file is malformed, settings do not fit, or out holds a run that is not to be continued or
             replaced.
     """
-    from pathlib import Path
-
     from moses_bridge.base.config import from_mapping
     from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature
@@ -151,8 +148,6 @@ def rerank(
     Raises:
         UserError: a file is malformed, settings or arguments do not fit, or there is a reranking in out.
     """
-    from pathlib import Path
-
     from moses_bridge.base.config import from_mapping
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists
@@ -198,8 +193,6 @@ def compare_systems(
     Raises:
         UserError: a run or text is malformed, or does not fit the others.
     """
-    from pathlib import Path
-
     from moses_bridge.base.config import from_mapping
     from tuning.compare.sentence_facts import TextContext
     from tuning.compare.systems import CompareConfig, compare
@@ -245,8 +238,6 @@ def evaluate(
         UserError: output and references have other numbers of lines, or cannot be read, or the language is not
             known.
     """
-    from pathlib import Path
-
     from moses_bridge.base.textio import temporary_directory
     from tuning.compare.output_scores import score_output
     from tuning.compare.target_text import target_text
@@ -309,8 +300,6 @@ def run(
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:
     """One path or several as a list."""
-    from pathlib import Path
-
     if isinstance(given, str | os.PathLike):
         return [Path(given)]
     return [Path(path) for path in given]

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from moses_bridge.base.textio import PIECE_BYTES, StrPath, damaged, line_limit, open_read, too_long
+from moses_bridge.base.textio import StrPath, line_limit, read_pieces, too_long
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -82,25 +82,22 @@ def read_whole_lines(path: StrPath) -> Iterator[bytes]:
     n_lines = n_begun = 0
     longest = line_limit()
     begun: list[bytes] = []  # pieces of an unfinished line
-    with open_read(path) as stream:
-        while True:
-            try:
-                piece = stream.read(PIECE_BYTES)
-            except Exception as error:  # each compression has an error class of its own
-                raise damaged(path, n_lines + 1, error) from error
-            if not piece:
-                break
-            cut = piece.rfind(b"\n") + 1
-            if cut:
-                whole = b"".join((*begun, piece[:cut]))
-                yield whole
-                n_lines += _n_lines(whole)
-                begun.clear()
-                n_begun = 0
-            begun.append(piece[cut:])
-            n_begun += len(begun[-1])
-            if n_begun > longest:
-                raise too_long(path, n_lines + 1)
+
+    def line_number() -> int:
+        return n_lines + 1
+
+    for piece in read_pieces(path, line_number):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            whole = b"".join((*begun, piece[:cut]))
+            yield whole
+            n_lines += _n_lines(whole)
+            begun.clear()
+            n_begun = 0
+        begun.append(piece[cut:])
+        n_begun += len(begun[-1])
+        if n_begun > longest:
+            raise too_long(path, n_lines + 1)
     rest = b"".join(begun)
     if rest:
         yield rest + b"\n"

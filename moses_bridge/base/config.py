@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 import re
 import reprlib
 import tomllib
 import types
 import typing
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import StrPath, open_read
@@ -40,61 +41,29 @@ class WrongValueError(ConfigError):
         self.expected = expected
         super().__init__(f"{where}: found {found}, expected {expected}")
 
-    def __reduce__(self) -> tuple[type[WrongValueError], tuple[object, ...]]:
-        """Pickle the error for another process."""
-        return type(self), (self.where, self.found, self.expected)
-
 
 @dataclass(frozen=True)
-class Limit(ABC):
+class Limit:
     """A limit of a setting's values, part of its type: Annotated[int, AtLeast(1)].
 
     Attributes:
-        bound: the number to compare values with.
+        holds: whether a value is within the bound; NaN never is.
         demand: its wording in an error message.
         words: its wording in a list of settings.
     """
 
     bound: float
-    demand: ClassVar[str]
-    words: ClassVar[str]
-
-    @abstractmethod
-    def __contains__(self, value: float) -> bool:
-        """Whether a value is within the limit; NaN never is."""
+    holds: Callable[[float, float], bool]
+    demand: str
+    words: str
 
     def __str__(self) -> str:
         return f"{self.words} {self.bound}"
 
 
-class AtLeast(Limit):
-    """The bound or more."""
-
-    demand = "the smallest value is"
-    words = "at least"
-
-    def __contains__(self, value: float) -> bool:
-        return value >= self.bound
-
-
-class AtMost(Limit):
-    """The bound or less."""
-
-    demand = "the largest value is"
-    words = "at most"
-
-    def __contains__(self, value: float) -> bool:
-        return value <= self.bound
-
-
-class Below(Limit):
-    """Less than the bound."""
-
-    demand = "it must be below"
-    words = "below"
-
-    def __contains__(self, value: float) -> bool:
-        return value < self.bound
+AtLeast = partial(Limit, holds=operator.ge, demand="the smallest value is", words="at least")
+AtMost = partial(Limit, holds=operator.le, demand="the largest value is", words="at most")
+Below = partial(Limit, holds=operator.lt, demand="it must be below", words="below")
 
 
 def load_toml(path: StrPath) -> dict[str, Any]:
@@ -139,12 +108,7 @@ def shown_value(value: Any) -> str:
 
 
 def load_config(kind: type[Config], path: StrPath | None) -> Config:
-    """Read one dataclass of settings from a TOML file; None gives the defaults.
-
-    Raises:
-        InputError: the file is missing or is not TOML.
-        ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
-    """
+    """Settings of a TOML file, or (None) the defaults; see `load_toml` and `from_mapping`."""
     return from_mapping(kind, {} if path is None else load_toml(path), str(path))
 
 
@@ -190,25 +154,16 @@ def from_mapping(
         raise ConfigError(_at(where, str(error))) from error
 
 
-def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a mapping with fields in a dataclass; newer versions may have written more keys."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    return {key: value for key, value in mapping.items() if key in names}
-
-
 def check_limits(settings: Any) -> None:
-    """Refuse a dataclass of settings out of the limits of their types; for __post_init__.
+    """Refuse (ConfigError) a dataclass of settings out of the limits of their types; for __post_init__.
 
-    A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or
-    tuple[Annotated[float, AtLeast(0), Below(1)], ...].
-
-    Raises:
-        ConfigError: a value is out of a limit.
+    A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or tuple[Annotated[float, AtLeast(0),
+    Below(1)], ...].
     """
     hints = typing.get_type_hints(type(settings), include_extras=True)
     for field in dataclasses.fields(settings):
         for number, limit in _with_limits(hints[field.name], getattr(settings, field.name)):
-            if number not in limit:
+            if not limit.holds(number, limit.bound):
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 

@@ -32,7 +32,6 @@ class Setting:
         kind: its type, in TOML's words.
         limits: its allowed values in words; "" for any of its type.
         value: its value; None if not set, and for a table.
-        is_table: whether it is a table; its keys follow.
     """
 
     name: str
@@ -44,11 +43,7 @@ class Setting:
 
 
 def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
-    """Yield each key of a dataclass of settings in order, a table before its keys; `table` is its own name.
-
-    Raises:
-        TypeError: the docstring has no meaning for a field.
-    """
+    """Yield each key of a dataclass of settings in order, a table before its keys; `table` is its own name."""
     hints = typing.get_type_hints(type(config), include_extras=True)
     texts = meanings(type(config))
     for field in dataclasses.fields(config):
@@ -66,8 +61,7 @@ def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
 def meanings(kind: type[Any]) -> dict[str, str]:
     """The meaning of each field, from the section "Attributes:" of the docstrings of a dataclass and its bases.
 
-    Raises:
-        TypeError: a field is not explained.
+    TypeError if a field is not explained.
     """
     texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
@@ -184,11 +178,7 @@ def _comment(text: str) -> list[str]:
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
-    """TOML text of a table of strings, numbers, booleans, and lists and tables of them.
-
-    Raises:
-        ConfigError: a value has another type.
-    """
+    """TOML text of a table of values and tables; see `toml_value`."""
     return "".join(f"{line}\n" for line in _toml_lines(table, ()))
 
 

@@ -44,6 +44,10 @@ def shown(text: bytes) -> str:
 class UserError(Exception):
     """A fault the user can mend: commands print the message alone and exit with status 1."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the error for another process, whatever arguments its class takes."""
+        return Exception.__new__, (type(self), *self.args), vars(self)
+
 
 class InputError(UserError):
     """A fault in an input file, in a line from 1 or (None) in no single one: found, expected, advice."""
@@ -66,10 +70,6 @@ class InputError(UserError):
         message = f"{place}: found {found}, expected {expected}{advice}"
         super().__init__(message.replace("\n", "\\n"))  # a name in a file may have a line's end
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
-        """Pickle the error for another process."""
-        return type(self), (self.path, self.line, self.found, self.expected, self.hint)
-
 
 class ConfigError(UserError):
     """A setting that is unknown, has a wrong type or value, or does not fit another one."""
@@ -84,10 +84,6 @@ class ToolError(UserError):
         self.stderr_tail = stderr_tail
         told = stderr_tail.strip() or "it printed no message"
         super().__init__(f"{shlex.join(command)}: {_outcome(exit_code)}: {told}")
-
-    def __reduce__(self) -> tuple[type[ToolError], tuple[object, ...]]:
-        """Pickle the error for another process."""
-        return type(self), (self.command, self.exit_code, self.stderr_tail)
 
 
 def _outcome(exit_code: int | None) -> str:
@@ -108,10 +104,6 @@ class MissingExtraError(UserError):
         self.extra: Extra = extra
         note = NOTES.get(extra, "")
         super().__init__(f"{module} is not installed: pip install 'rescorer[{extra}]'{note}")
-
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, Extra]]:
-        """Pickle the error for another process."""
-        return type(self), (self.module, self.extra)
 
 
 @contextmanager

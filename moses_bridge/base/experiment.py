@@ -12,19 +12,16 @@ from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import StrPath, open_write
+from moses_bridge.base.textio import StrPath, write_changed
 
 BASE = "base"
 
 
 def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
-    """Write each top-level table of an experiment (see `load_experiment`) to OUT/NAME.toml.
+    """Write each top-level table of an experiment (see `load_experiment`) to OUT/NAME.toml; return these files.
 
     Files that would stay the same are not touched, so that make repeats only steps depending on a changed
     table.
-
-    Returns:
-        The files, changed or not.
 
     Raises:
         InputError: an experiment is missing or is not TOML.
@@ -37,10 +34,7 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
     refuse_overwriting(files, experiment_files(experiments))
     with held_directory(out):
         for path, table in zip(files, merged.values(), strict=True):
-            text = to_toml(table).encode()
-            if not (path.exists() and path.read_bytes() == text):
-                with open_write(path) as stream:
-                    stream.write(text)
+            write_changed(path, to_toml(table).encode())
     return files
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from moses_bridge.base.config import (
     TOO_DEEP,
     WrongValueError,
     from_mapping,
     is_too_deep,
-    known_keys,
     shown_value,
 )
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.textio import StrPath, open_write
+from moses_bridge.base.textio import StrPath, write_bytes
 
 Record = TypeVar("Record")
 MOST_BYTES = 1 << 30  # of a file: Python's values take some ten times as much memory
@@ -56,16 +55,6 @@ def parse_json(
     return value
 
 
-def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Record:
-    """Read a JSON file into a dataclass; see `record_of`.
-
-    Raises:
-        InputError: the file is missing, is no plain file or no JSON, or fails the checks of `record_of`.
-    """
-    value = read_json(path)
-    return record_of(kind, value, path, what, hint)
-
-
 def record_of(
     kind: type[Record],
     value: Any,
@@ -102,17 +91,16 @@ def open_record_of(
     line: int | None = None,
 ) -> Record:
     """`record_of`, ignoring keys unknown to the dataclass: newer versions may write more."""
-    known = known_keys(kind, value) if isinstance(value, Mapping) else value
-    return record_of(kind, known, path, what, hint, line)
+    if isinstance(value, dict):
+        names = {field.name for field in dataclasses.fields(cast(Any, kind))}
+        value = {key: each for key, each in value.items() if key in names}
+    return record_of(kind, value, path, what, hint, line)
 
 
 def check_plain_file(path: Path) -> None:
-    """Refuse a path that is not a plain file: a pipe may block forever, a device may never end.
+    """Refuse (InputError) a directory, a pipe, which may block forever, or a device, which may never end.
 
     A missing file passes.
-
-    Raises:
-        InputError: the path is a directory, a pipe or a device.
     """
     if path.exists() and not path.is_file():
         raise InputError(path, None, "a directory, a pipe or a device", "a plain file")
@@ -120,5 +108,4 @@ def check_plain_file(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON, whole or not at all; OSError if the file cannot be written; the error names it."""
-    with open_write(path) as stream:
-        stream.write(json.dumps(value, indent=1).encode() + b"\n")
+    write_bytes(path, json.dumps(value, indent=1).encode() + b"\n")

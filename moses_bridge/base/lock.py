@@ -62,13 +62,7 @@ def held_by_command(targets: Iterable[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_directory(target: Path) -> Iterator[None]:
-    """Make a directory and lock it for writing, until the end of the `with` block; see `held_file`.
-
-    Raises:
-        UserError: another command is writing into the directory; the error names it. Or the name of the lock
-            is taken by a file of somebody else.
-        OSError: the directory cannot be written.
-    """
+    """Make a directory and lock it for writing, until the end of the `with` block; errors as of `held_file`."""
     target = Path(os.path.realpath(target))
     with _held(target / LOCK_NAME, target):
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import count
 from typing import AnyStr
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.progress import Progress
 
 LEVELS = (0.5, 0.7, 0.8)  # the similarities whose shares are stated
@@ -19,7 +20,9 @@ FAR = LEVELS[0]  # a sentence is far from a text without a sentence at least as 
 DIGITS = 9  # similarities are quotients of numbers of words: 1 - 3 / 10 must be 0.7
 SLACK = 1e-6  # with a limit of 0.6 itself, RapidFuzz leaves out 1 - 2 / 5
 VALUES_AT_ONCE = 1 << 22  # of the table of similarities, 8 bytes each
-WORDS_AT_ONCE = 1 << 20  # each word becomes one of the 1,114,112 characters of Unicode
+SENTENCES_AT_ONCE = (
+    1 << 14
+)  # each of their words becomes one of the 1,114,112 characters of Unicode
 NOWHERE = chr(0)  # a word missing from the other text
 
 Words = Sequence[str] | Sequence[bytes]
@@ -39,16 +42,13 @@ def nearest_similarities(
     of Levenshtein (1966) on words, which are separated by blanks. All others of a possible length are compared;
     with ranks of the sentences and of the others, only those with a higher one. Similarities below `least`,
     above 0 and at most 1, are 0: the nearer to 1, the faster. `jobs` are threads; -1 takes one for each
-    processor.
-
-    Returns:
-        *Shape:* (n_sentences,), 0 to 1, rounded to nine digits.
+    processor. The result is rounded to nine digits, *Shape:* (n_sentences,).
     """
     split = [sentence.split() for sentence in sentences]
     found = np.zeros(len(sentences))
     own_ranks, other_ranks = ([0] * len(sentences), [1] * len(others)) if ranks is None else ranks
     with Progress("near copies", len(sentences), "sentences") as progress:
-        for places in _blocks([len(words) for words in split], WORDS_AT_ONCE):
+        for places in blocks_of(range(len(split)), SENTENCES_AT_ONCE):
             letters = _letters([split[place] for place in places])
             texts = _Texts(others, other_ranks, letters)
             for group in _of_one_length(places, split, len(others)):
@@ -65,10 +65,7 @@ def near_shares(similarities: NDArray[np.float64]) -> dict[str, float]:
 
 
 class _Texts:
-    """The other sentences as strings of one letter per word, short ones first; words without letter are alike.
-
-    Of the ranks of equal sentences the highest is enough.
-    """
+    """The other sentences as strings of a letter per word, short ones first; of equal ones the highest rank."""
 
     def __init__(
         self, sentences: Sequence[AnyStr], ranks: Ranks, letters: Mapping[str | bytes, str]
@@ -111,20 +108,6 @@ def _letters(sentences: Sequence[Words]) -> dict[str | bytes, str]:
     return dict(numbers)
 
 
-def _blocks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Runs of places whose sizes sum to `most` or less; a larger size is a run of its own."""
-    block: list[int] = []
-    total = 0
-    for place, size in enumerate(sizes):
-        if block and total + size > most:
-            yield block
-            block, total = [], 0
-        block.append(place)
-        total += size
-    if block:
-        yield block
-
-
 def _of_one_length(
     places: Sequence[int], sentences: Sequence[Words], n_others: int
 ) -> Iterator[list[int]]:
@@ -134,6 +117,4 @@ def _of_one_length(
         by_length[len(sentences[place])].append(place)
     n_at_once = max(1, VALUES_AT_ONCE // max(1, n_others))
     for group in by_length.values():
-        rest = iter(group)
-        while run := list(islice(rest, n_at_once)):
-            yield run
+        yield from blocks_of(group, n_at_once)

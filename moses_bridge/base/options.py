@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 import os
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,6 @@ import click
 
 from moses_bridge.base.config import (
     AtLeast,
-    Below,
     Limit,
     choices,
     default_of,
@@ -75,8 +75,6 @@ class OptionForm:
     Attributes:
         names: names of the option; without any it is "--" and the name of the field.
         key: key of the settings set by the option, like "loop.max_minutes".
-        metavar: name of the value in the help.
-        is_argument: whether it is an argument instead of an option.
     """
 
     names: tuple[str, ...] = ()
@@ -104,12 +102,7 @@ class ConfigOptions:
     config: FileOrStdin | None = None
 
     def settings_of(self, kind: type[Kind]) -> Kind:
-        """The settings of the file, overridden by options with keys.
-
-        Raises:
-            InputError: the file is missing or is not TOML.
-            ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
-        """
+        """The settings of the file, overridden by options with keys; errors as of `load_config`."""
         return with_options(load_config(kind, self.config), keys_set_by(self))
 
 
@@ -260,11 +253,11 @@ def _click_type(kind: Any, notes: list[Any]) -> Any:
     if typing.get_origin(kind) is tuple:
         return tuple(_click_type(*unwrapped(member)) for member in typing.get_args(kind))
     bounds: dict[str, Any] = {}
-    for limit in notes:
-        if isinstance(limit, AtLeast):
+    for limit in (note for note in notes if isinstance(note, Limit)):
+        if limit.holds is operator.ge:
             bounds["min"] = limit.bound
-        elif isinstance(limit, Limit):
-            bounds |= {"max": limit.bound, "max_open": isinstance(limit, Below)}
+        else:
+            bounds |= {"max": limit.bound, "max_open": limit.holds is operator.lt}
     if bounds:
         return (click.IntRange if kind is int else click.FloatRange)(**bounds)
     return kind

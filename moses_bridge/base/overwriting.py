@@ -20,12 +20,9 @@ _PROTECTED: dict[Identity, str] = {}  # inputs of the running command, by identi
 def refuse_overwriting(
     outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]
 ) -> None:
-    """Refuse outputs, files or directories, that are inputs or the same file as another output.
+    """Refuse (ConfigError) outputs, files or directories, that are inputs or the same file as another output.
 
     Standard streams, pipes and devices may be named any number of times; inputs may be missing.
-
-    Raises:
-        ConfigError: an output is an input or another output.
     """
     named = _by_identity(inputs)
     for output in (os.fspath(path) for path in outputs):

@@ -241,10 +241,9 @@ def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator
 
 
 def estimated_lines(path: StrPath) -> int | None:
-    """Estimate the number of lines of a file from its first megabyte.
+    """The number of lines of a file, estimated from its first megabyte.
 
-    Returns:
-        The estimate; None for a pipe, an unreadable file, no line end there, and compressions but gzip.
+    It is None for a pipe, an unreadable file, no line end there, and compressions but gzip.
     """
     file = Path(path)
     if is_stream(path) or not file.is_file():

@@ -37,10 +37,8 @@ class Step:
     Attributes:
         name: name of its product.
         started: date and time, UTC, ISO 8601.
-        seconds: seconds from its start to its end.
         processor_seconds: processor time of the command and its children, in seconds.
         peak_memory: peak memory of the largest of its processes, in bytes.
-        status: its exit status.
         machine: processor, number of processors for it, memory, system, Python.
     """
 
@@ -56,13 +54,10 @@ class Step:
 
 
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
-    """Run a command that makes `name`, and add a line about it to a log, made if missing.
+    """Run a command that makes `name`, add a line about it to a log, and return its exit status.
 
     The command inherits standard input and output. SIGTERM and SIGHUP are forwarded to it. An interrupt from
-    the terminal reaches both processes; only the command reacts.
-
-    Returns:
-        Its exit status, 128 + n if signal n ended it.
+    the terminal reaches both processes; only the command reacts. The status is 128 + n if signal n ended it.
 
     Raises:
         ToolError: the command could not be started.

@@ -42,8 +42,7 @@ def read_text_lines(path: StrPath) -> Iterator[bytes]:
 def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
     """Yield the lines of several texts together, one of each; see `read_text_lines`.
 
-    Raises:
-        InputError: one file has fewer lines than another.
+    InputError if one file has fewer lines than another.
     """
     iterators = [read_text_lines(path) for path in paths]
     line_number = 0

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -137,8 +137,7 @@ def no_link(path: str, flags: int) -> int:
 def publish(temporary: Path, target: Path) -> None:
     """Give a complete file its name, so that a power cut leaves the old file or the new one.
 
-    Raises:
-        ConfigError: the target is an input of the running command.
+    ConfigError if the target is an input of the running command.
     """
     refuse_protected(target)
     _sync(temporary)
@@ -278,36 +277,28 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
     n_lines = n_begun = 0
     longest = line_limit()
     begun: list[bytes] = []  # pieces of an unfinished line, joined when its end is read
-    with open_read(path) as stream:
-        read = getattr(stream, "read1", stream.read)  # of a pipe only the bytes present
-        while True:
-            try:
-                data = read(PIECE_BYTES)
-            except Exception as error:  # each compression has an error class of its own
-                raise damaged(path, n_lines + 1, error) from error
-            if not data:
-                break
-            *lines, rest = data.split(b"\n")
-            if lines:
-                lines[0] = b"".join((*begun, lines[0]))
-                begun.clear()
-                n_lines += len(lines)
-                yield from lines
-            if rest:
-                begun.append(rest)
-                n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
-                if n_begun > longest:
-                    raise too_long(path, n_lines + 1)
+
+    def line_number() -> int:
+        return n_lines + 1
+
+    for piece in read_pieces(path, line_number):
+        *lines, rest = piece.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*begun, lines[0]))
+            begun.clear()
+            n_lines += len(lines)
+            yield from lines
+        if rest:
+            begun.append(rest)
+            n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
+            if n_begun > longest:
+                raise too_long(path, n_lines + 1)
     if begun:
         yield b"".join(begun)
 
 
 def line_limit() -> int:
-    """Length limit of a line, in bytes: 64 MiB, or MOSES_BRIDGE_LINE_MB in MiB.
-
-    Raises:
-        ConfigError: the variable is not a positive whole number.
-    """
+    """Length limit of a line, in bytes: 64 MiB, or MOSES_BRIDGE_LINE_MB (ConfigError if no positive number)."""
     text = os.environ.get(LINE_LIMIT_NAME, str(LINE_LIMIT))
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
         raise ConfigError(f"found {LINE_LIMIT_NAME}={text}, expected a whole number of MiB")
@@ -322,29 +313,28 @@ def too_long(path: StrPath, line_number: int) -> InputError:
     return InputError(path, line_number, found, "lines of text", hint)
 
 
-def read_pieces(path: StrPath) -> Iterator[bytes]:
+def read_pieces(
+    path: StrPath, line_number: Callable[[], int | None] = lambda: None
+) -> Iterator[bytes]:
     """Yield the bytes of a file, decompressed, some hundred kilobytes at a time.
 
     Raises:
-        InputError: the file cannot be read, or its compressed data are damaged.
+        InputError: the file cannot be read, or its compressed data are damaged, in the line of `line_number`.
     """
     with open_read(path) as stream:
+        read = getattr(stream, "read1", stream.read)  # of a pipe only the bytes present
         while True:
             try:
-                piece = stream.read(PIECE_BYTES)
+                piece = read(PIECE_BYTES)
             except Exception as error:  # each compression has an error class of its own
-                raise damaged(path, None, error) from error
+                raise damaged(path, line_number(), error) from error
             if not piece:
                 return
             yield piece
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """All bytes of a file, decompressed.
-
-    Raises:
-        InputError: the file cannot be read, or its compressed data are damaged.
-    """
+    """All bytes of a file, decompressed; errors as of `read_pieces`."""
     with open_read(path) as stream:
         try:
             return stream.read()  # whole: joined pieces would be in memory twice
@@ -355,8 +345,7 @@ def read_bytes(path: StrPath) -> bytes:
 def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
     """The error of a file that cannot be read on: most often, of damaged compressed data.
 
-    Raises:
-        MemoryError: that is the error; the data may be whole.
+    A MemoryError is raised: the data may be whole.
     """
     if isinstance(error, MemoryError):
         raise error
@@ -380,6 +369,18 @@ def _gzip_advice(path: StrPath) -> str:
     except (OSError, ValueError, EOFError, zlib.error):
         pass
     return "Make it again"
+
+
+def write_bytes(path: StrPath, data: bytes) -> None:
+    """Write a whole file; see `open_write`."""
+    with open_write(path) as stream:
+        stream.write(data)
+
+
+def write_changed(path: Path, data: bytes) -> None:
+    """Write a file unless it has these bytes: make repeats what depends on a newer file."""
+    if not (path.exists() and path.read_bytes() == data):
+        write_bytes(path, data)
 
 
 def write_lines(path: StrPath, lines: Iterator[bytes] | list[bytes]) -> None:

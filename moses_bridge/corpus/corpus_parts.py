@@ -87,11 +87,7 @@ def _far_of_later(
     n_wanted: int,
     jobs: int = 1,
 ) -> Iterator[list[bool]]:
-    """Yield for each document which sentences are no near copies of those of later ones or of `others`.
-
-    Similarity is that of `nearest_similarities`; 0 finds no near copies. Sentences are compared on demand,
-    a block at a time, so that the first documents, with some `n_wanted` sentences, cost little.
-    """
+    """Yield for each document which sentences are no near copies of those of later ones or of `others`."""
     if not near_copy:
         yield from ([True] * len(sentences) for sentences in documents)
         return
@@ -99,6 +95,7 @@ def _far_of_later(
     ranks = [rank for rank, sentences in enumerate(documents) for _ in sentences]
     ranks += [len(documents)] * len(others)
     first = n_done = n_far = 0
+    # On demand, a block at a time: the first documents, with some n_wanted sentences, cost little.
     while first < len(documents):
         n_at_once = max(FEWEST_AT_ONCE, SPARE * (n_wanted - n_far))
         last, end = first, n_done

@@ -106,10 +106,7 @@ class DebianArchive:
         return sorted(self.folder.glob(f"{name}_*.deb"))
 
     def _update(self, target: str) -> str:
-        """Fetch the indexes of one kind; return the text to quote if one turns out to be missing.
-
-        It fails even if some indexes are there: a corpus made of a part, or of old ones, would look complete.
-        """
+        """Fetch all indexes of one kind; return the text to quote if one turns out to be missing."""
         self._configure(target)
         quoted: deque[str] = deque(maxlen=N_LINES_QUOTED)
         with Progress(f"fetching Debian's {target}", unit="files") as progress:
@@ -214,11 +211,7 @@ def _index_targets() -> list[str]:
 
 
 def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
-    """Yield the lines written by a program, including standard error.
-
-    Raises:
-        ToolError: it failed; the message quotes its last lines.
-    """
+    """Yield the lines written by a program, including standard error."""
     tail: deque[str] = deque(maxlen=N_LINES_QUOTED)
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     with running(command, DEVNULL, STDOUT, folder, environment) as process:
@@ -231,10 +224,7 @@ def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
 
 
 def _packages_and_sources(index: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The names of packages and of their sources in an index (Debian's policy, 5.6.1 and 5.6.7).
-
-    A package without the field has the name of its source; a version may follow the name.
-    """
+    """The names of packages and of their sources, by default the same (Debian's policy, 5.6.1 and 5.6.7)."""
     for stanza in index.split(b"\n\n"):
         fields: dict[bytes, bytes] = dict(FIELD.findall(stanza))
         if package := fields.get(b"Package", b""):

@@ -34,14 +34,10 @@ class DomainModels:
     general: LmIndex
 
     def differences(self, lines: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """H_domain - H_general of lines, their cross-entropies per word; smaller is closer to the domain.
+        """H_domain - H_general of lines, their cross-entropies in nats per word, (n,), and their words, (n,).
 
-        The score is that of Moore and Lewis (Intelligent selection of language model training data, ACL
-        2010); </s> counts as a word.
-
-        Returns:
-            (n,) differences in nats per word, infinite where a line has no words; (n,) words of
-            each line.
+        The score is that of Moore and Lewis (Intelligent selection of language model training data, ACL 2010);
+        smaller is closer to the domain. </s> counts as a word; a line without words has infinity.
         """
         split = [words_of_line(line) for line in lines]
         lengths = np.fromiter(map(len, split), np.int64, len(split))
@@ -128,13 +124,10 @@ def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
 def score_rows(
     rows: Rows, models: Sequence[DomainModels]
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """The sum of the sides' differences for each row.
+    """The sum of the sides' differences for each row, (n,), and the words of its first side, (n,).
 
     The score is that of Axelrod et al. (Domain adaptation via pseudo in-domain data selection, EMNLP 2011);
-    with one side that of Moore and Lewis.
-
-    Returns:
-        (n,) scores, smaller is closer to the domain; (n,) words of the first side.
+    with one side that of Moore and Lewis. Smaller is closer to the domain.
     """
     scores, words = array("d"), array("i")
     for block in blocks_of(rows, ROWS_AT_ONCE):

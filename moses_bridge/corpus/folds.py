@@ -51,7 +51,7 @@ class FoldedText:
 
 
 def cut_folds(text: FoldedText, out: Path, n_folds: int = 10, seed: int = 1) -> list[int]:
-    """Cut a parallel text into folds, for systems that have not seen the sentences they translate.
+    """Cut a parallel text into folds, for systems that have not seen the sentences they translate; count these.
 
     For each fold, from 1, OUT/NUMBER/fold.SOURCE and fold.TARGET are its sentences; rest.SOURCE, rest.TARGET
     and, with word links, rest.links are all others. OUT/folds has the fold of each line of the text; it is
@@ -60,9 +60,6 @@ def cut_folds(text: FoldedText, out: Path, n_folds: int = 10, seed: int = 1) -> 
     In the order of a keyed hash of their names, documents go to the fold with the fewest sentences so far.
     Sentences without a document (no groups, or an empty line there) are cut into contiguous pieces of the same
     size.
-
-    Returns:
-        The number of sentences of each fold.
 
     Raises:
         ConfigError: fewer than two folds or more than a hundred, or an output is an input.
@@ -144,13 +141,10 @@ def _write(
 
 
 def join_folds(folds: StrPath, lists: Sequence[StrPath], out: StrPath) -> int:
-    """Join n-best lists made fold by fold, in their order, to one list of the whole text.
+    """Join n-best lists made fold by fold, in their order, to one list of the whole text; count the entries.
 
     Sentence n of a fold's list gets the number of the fold's n-th line in the text; nothing else changes.
     `folds` has the fold of each line of the text, from 1: OUT/folds of `cut_folds`.
-
-    Returns:
-        The number of entries.
 
     Raises:
         InputError: the file of folds or an entry is malformed, an entry has no sentence in the fold, or there

@@ -30,10 +30,7 @@ def help_package(language: str) -> str:
 
 
 def read_help(deb: Path) -> Paragraphs:
-    """Read the paragraphs of a help package, without its code samples.
-
-    Returns:
-        Text by page (path below the language's folder) and paragraph id.
+    """The paragraphs of a help package, without code, by page (path below the language's folder) and their id.
 
     Raises:
         ToolError: dpkg-deb cannot read the file.

@@ -26,11 +26,7 @@ MO_MAGIC = (b"\xde\x12\x04\x95", b"\x95\x04\x12\xde")
 
 
 def line_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
-    """Yield the lines of two files side by side.
-
-    Raises:
-        InputError: a file is not UTF-8 or has fewer lines than the other one.
-    """
+    """Yield the lines of two files side by side; InputError if one is not UTF-8 or has fewer lines."""
     for position, (left, right) in enumerate(read_parallel(source_file, target_file)):
         yield TextPair(
             f"lines {position // PAIRS_PER_GROUP:012d}",
@@ -67,11 +63,7 @@ def bilingual_pairs(
 
 
 def format_of(path: Path) -> str:
-    """The suffix naming a file's format; one of compression may follow it.
-
-    Raises:
-        ConfigError: there is no such format.
-    """
+    """The suffix naming a file's format, before one of compression; ConfigError if there is no such format."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -83,8 +75,7 @@ def format_of(path: Path) -> str:
 def column_pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]]:
     """Yield two columns of a tab-separated table; quotes are ordinary characters.
 
-    Raises:
-        InputError: a line has too few columns or is not UTF-8.
+    InputError if a line has too few columns or is not UTF-8.
     """
     for number, line in enumerate(read_text_lines(path), start=1):
         cells = _decode(line, path, number).split("\t")

@@ -16,7 +16,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import digests_by_name, file_digest
-from moses_bridge.base.textio import open_write, write_lines
+from moses_bridge.base.textio import write_bytes, write_lines
 from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.corpus_parts import document_of, nested_texts, split_parts
 from moses_bridge.corpus.debian_archive import SOURCE_PACKAGES, DebianArchive
@@ -38,8 +38,6 @@ class CorpusReport:
 
     Attributes:
         pairs: sentence pairs of each part ("train", "dev", "test").
-        source_words: source tokens of each part.
-        target_words: target tokens of each part.
         dropped: pairs (texts for "not aligned") left out, by reason.
         near_copies: share of the source sentences of test at least as similar as "0.5", "0.7" and "0.8" to one
             of train; see `CorpusConfig.near_copy`.
@@ -152,10 +150,7 @@ def _check_languages(source: str, target: str) -> None:
 def _archive_pairs(
     origin: Origin, source: str, target: str, archive: DebianArchive, dropped: Counter[str]
 ) -> tuple[Iterator[TextPair], list[Path]]:
-    """The pairs of an origin other than the user's files, and the fetched files read.
-
-    With the descriptions, the help is for training alone, so it has no groups.
-    """
+    """The pairs of an origin of the archive, help beside descriptions without groups, and the fetched files."""
     pairs: Iterator[TextPair] = iter(())
     read: list[Path] = []
     if origin != "libreoffice":
@@ -277,6 +272,5 @@ def _write(
         for name, lines in _texts(part, source, target, pairs).items():
             if name != finished.name:
                 write_lines(out / name, map(str.encode, lines))
-    with open_write(out / REPORT_NAME) as stream:
-        stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
+    write_bytes(out / REPORT_NAME, json.dumps(asdict(report), indent=2).encode() + b"\n")
     write_lines(finished, (pair.source.encode() for pair in parts["train"]))

@@ -80,7 +80,6 @@ class SelectReport:
     """The size of a selection.
 
     Attributes:
-        n_lines: lines of the text.
         n_chosen: lines chosen, 0 if none was requested.
         n_words: words of the first text.
         n_chosen_words: words of the first text in chosen lines.

@@ -34,7 +34,6 @@ class Given:
 
     Attributes:
         start, end: the source words start..end-1.
-        words: the words of the translation.
         log_prob: natural logarithm of its probability, at least -100.
     """
 

@@ -69,8 +69,6 @@ class MosesIni:
 
     Attributes:
         lines: all its lines, without "\\n"; those of version 1 as version 2.
-        features: the lines of [feature], in order.
-        weights: the lines of [weight].
         settings: the lines of each other section, by its name.
     """
 
@@ -182,11 +180,7 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
 
 
 def limit_of(ini: MosesIni, section: str) -> int | None:
-    """The limit in a section, None if it has no line.
-
-    Raises:
-        InputError: its first line is not a whole number, or too small.
-    """
+    """The limit in a section, None if it has no line; errors as of `parse_limit`."""
     found = first_line(ini, section)
     return None if found is None else parse_limit(section, found[1], ini.path, found[0])
 
@@ -200,11 +194,7 @@ def first_line(ini: MosesIni, section: str) -> tuple[int, str] | None:
 
 
 def table_limit_of(ini: MosesIni, feature: Feature) -> int | None:
-    """The `table-limit` of a feature, None if it has none.
-
-    Raises:
-        InputError: it is not a whole number, or negative.
-    """
+    """The `table-limit` of a feature, None if it has none; errors as of `parse_limit`."""
     if TABLE_LIMIT not in feature.arguments:
         return None
     limit = feature.arguments[TABLE_LIMIT]

@@ -81,11 +81,10 @@ class NgramScorer(Protocol):
         """The model's number of each target word, *Shape:* (n_words,)."""
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """Take the source sentences of the following n-grams, even if the model does not see them.
+        """Take the source sentences of the following n-grams, even if it does not see them; count their places.
 
-        Returns:
-            The number of their places, counted from 0 through all sentences: all words, and the end of each
-            sentence after its words.
+        Places are counted from 0 through all sentences: all words, and the end of each sentence after its
+        words.
         """
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -324,11 +323,7 @@ class ScorerProcesses:
         self.end()
 
     def start(self, commands: Sequence[tuple[str, ...]], n_processes: int) -> None:
-        """Start processes of each command, all at once.
-
-        Raises:
-            ToolError: see `ScorerProcess`.
-        """
+        """Start processes of each command, all at once; errors as of `ScorerProcess`."""
         distinct = dict.fromkeys(commands)  # two features may use one command
         wanted = [(command, number) for command in distinct for number in range(n_processes)]
         with ThreadPoolExecutor(max(1, len(wanted))) as threads:
@@ -337,11 +332,7 @@ class ScorerProcesses:
             one.result()
 
     def of(self, command: tuple[str, ...], number: int = 0) -> ScorerProcess:
-        """The process of a command with this number.
-
-        Raises:
-            ToolError: see `ScorerProcess`.
-        """
+        """The process of a command with this number; errors as of `ScorerProcess`."""
         if (command, number) not in self._started:
             self._started[command, number] = ScorerProcess(command)
         return self._started[command, number]

@@ -44,7 +44,6 @@ class PhraseTableRow:
 
     Attributes:
         source: source phrase, words separated by one blank or more.
-        target: target phrase.
         scores: dense scores as written in the file (probabilities).
         alignment: the alignment column, empty if there is none.
         line: the whole row without its "\\n".
@@ -78,10 +77,9 @@ class Block:
 
 
 def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTableRow]:
-    """Yield the rows of a phrase table, checked; n_scores None takes the number of scores of the first row.
+    """Yield the rows of a phrase table; InputError if Moses would misread one.
 
-    Raises:
-        InputError: Moses would misread a row.
+    n_scores None takes the number of scores of the first row.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         row = parse_row(line, path, line_number, n_scores)
@@ -163,14 +161,9 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
 
 
 def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> bytes:
-    """Append dense scores to many rows like `append_scores`.
+    """Many rows of at least three columns, and dense scores after theirs as by `append_scores`, each with "\n".
 
-    Args:
-        lines: rows without their "\\n", of at least three columns.
-        scores: finite numbers, *Shape:* (n_rows, n_columns).
-
-    Returns:
-        The rows, each followed by "\\n".
+    The scores are finite numbers, *Shape:* (n_rows, n_columns).
     """
     if not np.isfinite(scores).all():
         raise ValueError("scores of a phrase table must be finite")
@@ -243,11 +236,7 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
 
 
 def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> None:
-    """Refuse a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`.
-
-    Raises:
-        InputError: it is one.
-    """
+    """Refuse (InputError) a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`."""
     source = columns[SOURCE].strip(BLANKS)
     if source.endswith(b"]") and _is_hierarchical(source, columns[TARGET]):
         found = f"a hierarchical rule (label {shown(split_words(source)[-1])})"
@@ -258,11 +247,7 @@ def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> No
 def check_row(
     line: bytes, path: StrPath, line_number: int, n_scores: int | None, are_probs: bool = False
 ) -> int:
-    """Count a row's dense scores.
-
-    Raises:
-        InputError: the row is malformed, as for `read_blocks`, or with are_probs a score is negative.
-    """
+    """Count a row's dense scores; errors as of `read_blocks`, and with are_probs of a negative score."""
     columns = split_row(line, path, line_number)
     n_found = _n_numbers(columns[SCORES], path, line_number, are_probs)
     return agreed_number(n_found, n_scores, path, line_number)
@@ -365,25 +350,6 @@ def alignment_of(columns: Sequence[bytes]) -> bytes:
     return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
 
 
-def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
-    """The counts of target, source and pair in the training data: the numbers of column 5.
-
-    Raises:
-        InputError: the row has no such numbers.
-    """
-    at = (line, path, line_number)
-    return target_count(*at), source_count(*at), joint_count(*at)
-
-
-def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a phrase pair in the training data: the third number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
 def joint_count_or_zero(line: bytes) -> float:
     """The count of a phrase pair in the training data; 0 if the row lacks it."""
     columns = line.split(BAR, COUNTS + 1)
@@ -394,46 +360,14 @@ def joint_count_or_zero(line: bytes) -> float:
         return 0.0
 
 
-def source_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a source phrase in the training data: the second number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, SOURCE_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
-def target_count(line: bytes, path: StrPath, line_number: int) -> float:
-    """The count of a target phrase in the training data: the first number of column 5.
-
-    Raises:
-        InputError: the row has no such number.
-    """
-    return _number_at(line, COUNTS, TARGET_COUNT, _EXPECTED_COUNTS, path, line_number)
-
-
 def has_counts(line: bytes) -> bool:
     """Whether a row has a non-empty column of counts."""
     columns = line.split(BAR, COUNTS + 1)
     return len(columns) > COUNTS and bool(columns[COUNTS].strip())
 
 
-def inverse_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(source | target), the first of Moses's four scores; InputError if the row has no such number."""
-    return _number_at(
-        line, SCORES, INVERSE_PROB, "p(source | target) as the first score", path, line_number
-    )
-
-
-def direct_prob(line: bytes, path: StrPath, line_number: int) -> float:
-    """p(target | source), the third of Moses's four scores; InputError if the row has no such number."""
-    return _number_at(
-        line, SCORES, DIRECT_PROB, "p(target | source) as the third score", path, line_number
-    )
-
-
 def _number_at(
-    line: bytes, column: int, place: int, expected: str, path: StrPath, line_number: int
+    column: int, place: int, expected: str, line: bytes, path: StrPath, line_number: int
 ) -> float:
     columns = line.split(BAR)
     tokens = score_tokens(columns[column]) if len(columns) > column else []
@@ -442,3 +376,18 @@ def _number_at(
         found = b" ".join(tokens).decode("utf-8", "replace")
         raise InputError(path, line_number, repr(found), expected)
     return number
+
+
+# Counts in the training data and two of Moses's four scores, of a row, its table and its number from 1. An
+# InputError says that the row has no such number.
+target_count = partial(_number_at, COUNTS, TARGET_COUNT, _EXPECTED_COUNTS)
+source_count = partial(_number_at, COUNTS, SOURCE_COUNT, _EXPECTED_COUNTS)
+joint_count = partial(_number_at, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS)
+inverse_prob = partial(_number_at, SCORES, INVERSE_PROB, "p(source | target) as the first score")
+direct_prob = partial(_number_at, SCORES, DIRECT_PROB, "p(target | source) as the third score")
+
+
+def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
+    """The counts of target, source and pair in the training data: the numbers of column 5."""
+    at = (line, path, line_number)
+    return target_count(*at), source_count(*at), joint_count(*at)

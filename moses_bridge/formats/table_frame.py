@@ -16,7 +16,6 @@ from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.phrase_table import (
     BLANKS,
-    agreed_number,
     alignment_of,
     check_row,
     columns_of,
@@ -51,8 +50,7 @@ def read_frame(path: StrPath) -> pd.DataFrame:
     rows = list[tuple[object, ...]]()
     n_scores: int | None = None
     for line_number, line in enumerate(read_lines(path), start=1):
-        found = check_row(line, path, line_number, n_scores)
-        n_scores = agreed_number(found, n_scores, path, line_number)
+        n_scores = check_row(line, path, line_number, n_scores)
         rows.append((*_values(columns_of(line)), decoded(line)))
     scores = [f"score{number}" for number in range(n_scores or 0)]
     names = ["source", "target", *scores, "alignment", *COUNT_NAMES, LINE]
@@ -175,17 +173,14 @@ class _Row:
         if self.alignment is not None and alignment_of(columns) != self.alignment:
             _lengthen(columns, ALIGNMENT)
             columns[ALIGNMENT] = _in_place_of(columns[ALIGNMENT], self.alignment)
-        if self.counts and not _same_counts(columns, self.counts):
+        known = [number for number in _counts(columns) if not math.isnan(number)]
+        if self.counts and known != self.counts:
             _lengthen(columns, COUNTS)
             old = _count_tokens(columns)
             rest = old[len(COUNT_NAMES) :] if len(self.counts) == len(COUNT_NAMES) else []
             tokens = _tokens(old[: len(COUNT_NAMES)], self.counts)
             columns[COUNTS] = _with_tokens(columns[COUNTS], tokens + rest)
         return BAR.join(columns)
-
-
-def _same_counts(columns: Sequence[bytes], counts: Sequence[float]) -> bool:
-    return [number for number in _counts(columns) if not math.isnan(number)] == list(counts)
 
 
 def _lengthen(columns: list[bytes], place: int) -> None:

@@ -113,7 +113,7 @@ def _without_reference(
     if not numbers:
         return ""
     return (
-        f"{', '.join(map(os.fspath, paths))}:{numbers[0]}: the first of {len(numbers):,} of "
+        f"{', '.join(os.fspath(path) for path in paths)}:{numbers[0]}: the first of {len(numbers):,} of "
         f"{len(given):,} sentences that have no reference: all words of their translations count as wrong"
     )
 

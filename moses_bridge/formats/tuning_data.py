@@ -41,19 +41,14 @@ class DataBlock:
 
 
 def read_features(path: StrPath) -> Iterator[DataBlock]:
-    """Yield the sentences of a features.dat.
-
-    Raises:
-        InputError: a header, a row or the end of a block is not as Moses writes it.
-    """
+    """Yield the sentences of a features.dat; InputError if a part is not as Moses writes it."""
     return _read_blocks(path, FEATURES_BEGIN, FEATURES_END)
 
 
 def read_scores(path: StrPath) -> Iterator[DataBlock]:
     """Yield the sentences of a scores.dat: four times matches and totals, then the reference length.
 
-    Raises:
-        InputError: a header, a row or the end of a block is not as Moses writes it.
+    InputError if a part is not as Moses writes it.
     """
     return _read_blocks(path, SCORES_BEGIN, SCORES_END)
 

@@ -98,11 +98,7 @@ def _is_finite(number: Any) -> bool:
 
 
 def check_complete(weights: Iterable[str], wanted: Iterable[str], path: StrPath) -> None:
-    """Refuse weights without some of the wanted features, which would silently keep the weights of the ini.
-
-    Raises:
-        InputError: a feature has none.
-    """
+    """Refuse (InputError) weights without some wanted features, which would silently keep those of the ini."""
     known = {*weights}
     missing = [name for name in wanted if name not in known]
     if missing:

@@ -13,7 +13,7 @@ once, with each side occurring once, has p = 1 / N in either case.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -64,11 +64,7 @@ class PruneConfig:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """The size of a pruned table.
-
-    Attributes:
-        n_words: source words with rows of their own, whose best one always stays.
-    """
+    """The size of a pruned table; n_words are the source words with rows, whose best one always stays."""
 
     n_rows: int
     n_kept: int
@@ -98,7 +94,8 @@ def prune_table(
     values, first_rows, words = _read_values(table, config)
     order = np.lexsort([-column for column in values[::-1]])
     kept = _kept_rows(order, first_rows, words, round(config.share * len(order)))
-    write_lines(out, _chosen(table, kept))
+    rows = track(read_lines(table), "prune", len(kept), "rows")
+    write_lines(out, (row for row, stays in zip(rows, kept, strict=True) if stays))
     if changed is not None and ini_out is not None:
         write_ini(changed, ini_out)
     return PruneReport(len(order), int(kept.sum()), int(words.sum()))
@@ -136,7 +133,10 @@ def _read_values(
         row = parse_row(line, table, number, n_scores)
         if n_scores is None:
             n_scores = len(row.scores)
-            _check_numbers(table, config.by, n_scores)
+            for name in config.by:
+                if name != SIGNIFICANCE and int(name) > n_scores:
+                    expected = f"a score {name} to order rows by"
+                    raise InputError(table, 1, f"{n_scores} scores", expected)
         if row.source != last_source:
             last_source = row.source
             first_rows.append(number - 1)
@@ -153,12 +153,6 @@ def _read_values(
     if SIGNIFICANCE in scores:
         values[SIGNIFICANCE] = _significance(table, counts, config.n_occurrences)
     return [values[name] for name in config.by], np.array(first_rows), np.array(words, np.bool_)
-
-
-def _check_numbers(table: Path, by: Sequence[str], n_scores: int) -> None:
-    for name in by:
-        if name != SIGNIFICANCE and int(name) > n_scores:
-            raise InputError(table, 1, f"{n_scores} scores", f"a score {name} to order rows by")
 
 
 def _significance(
@@ -186,11 +180,6 @@ def _kept_rows(
     others = order[~kept[order]]
     kept[others[: max(0, n_kept - len(best))]] = True
     return kept
-
-
-def _chosen(table: Path, kept: NDArray[np.bool_]) -> Iterator[bytes]:
-    rows = track(read_lines(table), "prune", len(kept), "rows")
-    return (line for line, stays in zip(rows, kept, strict=True) if stays)
 
 
 def significance(

@@ -22,7 +22,7 @@ from results import Result, write_results
 from moses_bridge.base.textio import read_lines, write_lines
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import Iteration, TuningRun, save_run
-from tuning.report.page.contents import ReportInputs
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.write import write_report
 
 N_SENTENCES, N_SYSTEMS = 2000, 5

@@ -10,6 +10,7 @@ import click
 from moses_bridge.base.command import command
 from moses_bridge.base.machine import loading
 from moses_bridge.base.options import ARGUMENT, Directory, InputFile, OutputFile, Positive, option
+from tuning.report.page.inputs import ReportInputs
 
 
 @command
@@ -29,27 +30,16 @@ def plot(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(ReportInputs):
     """Options of `tuning report`.
 
     Attributes:
-        runs: Run directories of `tuning tune`.
         out: Page to write, .html.
-        comparisons: table.json of tuning compare; adds its runs. May be given several times.
-        source: Tokenised test text whose translations are shown.
-        references: Tokenised reference; may be given several times.
-        models: Model directory with its training log; those used by the runs are found without it.
-        scored: Phrase table with the column of a model; may be given several times.
-        maps: Map written by `rescorer map`: words.json or phrases.json.
-        steps: Log written by `moses-bridge step`.
-        title: Heading of the page.
-        points: Largest number of pairs to show from a scored table.
-        seed: Seed of the random numbers.
     """
 
     runs: Annotated[tuple[Directory, ...], ARGUMENT] = ()
     out: OutputFile
-    comparisons: Annotated[tuple[InputFile, ...], option("--comparison")] = ()
+    tables: Annotated[tuple[InputFile, ...], option("--comparison")] = ()
     source: InputFile | None = None
     references: Annotated[tuple[InputFile, ...], option("--reference")] = ()
     models: Annotated[tuple[Directory, ...], option("--model")] = ()
@@ -57,8 +47,7 @@ class ReportOptions:
     maps: Annotated[tuple[InputFile, ...], option("--map")] = ()
     steps: InputFile | None = None
     title: str = "Tuning report"
-    points: Positive = 3000
-    seed: int = 1
+    n_points: Annotated[Positive, option("--points")] = 3000
 
 
 @command
@@ -70,23 +59,9 @@ def report(options: ReportOptions) -> None:
     Example: tuning report --comparison cmp/table.json --source test.en --reference test.fr --out report.html
     """
     with loading():
-        from tuning.report.page.contents import ReportInputs
         from tuning.report.page.write import write_report
 
-    inputs = ReportInputs(
-        runs=options.runs,
-        tables=options.comparisons,
-        source=options.source,
-        references=options.references,
-        models=options.models,
-        scored=options.scored,
-        maps=options.maps,
-        steps=options.steps,
-        title=options.title,
-        n_points=options.points,
-        seed=options.seed,
-    )
-    write_report(inputs, options.out)
+    write_report(options, options.out)
     click.echo(f"report in {options.out}")
 
 
@@ -105,8 +80,9 @@ def plan(
 
     Example: tuning plan tuning/experiments/small.toml --dry-run
     """
+    from moses_bridge.base.textio import write_bytes
     from tuning.experiments.description import read_experiment
-    from tuning.experiments.plan import plan_graph, write_plan
+    from tuning.experiments.plan import plan_graph, plan_text
 
     if (out is None) != dry_run:
         raise click.UsageError("give one of --out and --dry-run")
@@ -114,7 +90,7 @@ def plan(
     if out is None:
         click.echo(plan_graph(experiment), nl=False)
     else:
-        write_plan(experiment, out)
+        write_bytes(out, plan_text(experiment).encode())
 
 
 COMMANDS = (plot, report)

@@ -84,7 +84,6 @@ class RunSummary:
     """How one tuning run went.
 
     Attributes:
-        directory: of the run, or a file of translations.
         n_iterations: number of decodings of the dev text; 0 for a file of translations.
         kept: number of the decoding whose weights were kept, from 1.
         end: why there was no further decoding.
@@ -125,7 +124,6 @@ class ResultRow:
         detokenised_bleu, chrf: mean sacreBLEU and chrF of the detokenised output, 0 to 100.
         ter: its mean TER; less is better.
         weights: mean weight of each feature; {} for files of translations.
-        runs: how each run went.
         far: the system on the sentences that are far from the training text; None if that is not known.
         same_models: whether its tables and models are those of the first system, as for two optimisers.
         words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
@@ -195,9 +193,6 @@ class Comparison:
 
     Attributes:
         rows: one for each system; the others are compared with the first.
-        signature: of BLEU on tokens.
-        detokenised_signatures: of BLEU, chrF and TER on detokenised text.
-        n_sentences: of the test text.
         control: the system known to be useless, "" if there is none.
         made: the version that made the table; None in tables of earlier versions.
         n_documents: documents of the test text that were left out one by one; 0 where sentences were.
@@ -221,11 +216,7 @@ class Comparison:
 
 
 def read_comparison(path: Path) -> Comparison:
-    """The comparison in a table.json written by `tuning compare`.
-
-    Raises:
-        InputError: the file is missing or is no such table, or a number in it is not finite.
-    """
+    """The comparison in a table.json; InputError if it is missing, no such table, or has numbers not finite."""
     value = read_json(path)
     if isinstance(value, dict) and "rows" not in value:
         raise InputError(path, None, "no key 'rows'", TABLE)

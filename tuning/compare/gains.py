@@ -23,7 +23,6 @@ class Gain:
         against_baseline: the system set against that one, its p-value corrected for the number of tables.
         against_control: the same against the control; None where the table has none.
         control: the control set against the first system; None where the table has none.
-        n_runs: tuning runs of the system.
     """
 
     table: str
@@ -56,17 +55,15 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     gains = []
     for (name, row), delta, over in zip(pairs.items(), deltas, over_controls, strict=True):
         if delta is not None:
-            baseline, control = comparisons[name].rows[0].test_bleu, _control(comparisons[name])
+            table = comparisons[name]
+            controls = (r.against_baseline for r in table.rows if r.system == table.control)
+            baseline, control = table.rows[0].test_bleu, next(controls, None)
             gains.append(Gain(name, baseline, delta, over, control, row.n_runs))
     return Gains(system, gains)
 
 
 def row_of(table: Comparison, system: str, name: str) -> ResultRow:
-    """The row of a system in a table of some name.
-
-    Raises:
-        ConfigError: the table has no such system, or it is the one the others are compared with.
-    """
+    """The row of a system in a table of some name; ConfigError if it has none, or the system is its first."""
     for row in table.rows[1:]:
         if row.system == system:
             return row
@@ -74,11 +71,6 @@ def row_of(table: Comparison, system: str, name: str) -> ResultRow:
     raise ConfigError(
         f"the table {name} sets no system {system!r} against its first; it has {names}"
     )
-
-
-def _control(table: Comparison) -> Contrast | None:
-    controls = (row.against_baseline for row in table.rows if row.system == table.control)
-    return next(controls, None)
 
 
 def _corrected(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
@@ -99,7 +91,6 @@ class Estimate:
 
     Attributes:
         delta: in BLEU.
-        standard_error: of the delta.
         interval: ends of its 95% interval.
         p_value: how often a mean would be at least as far from 0 if there were no gain.
         degrees_of_freedom: of the t distribution of interval and p-value.
@@ -121,7 +112,6 @@ class PooledGain:
         standard_error: of the delta, over texts and runs.
         fixed_weight: its share in the mean of fixed effects, 0 to 1.
         random_weight: the same in that of random effects.
-        n_networks: networks of the system's row.
     """
 
     table: str
@@ -137,11 +127,9 @@ class Pooled:
     """The gains of a system in several tables, as one estimate.
 
     Attributes:
-        rows: one a table, in the order given.
         fixed: the mean with weights of inverse variances: one gain for all tables.
         random: the mean where each table has a gain of its own around it.
         q: Cochran's Q, the weighted sum of squares about the fixed mean.
-        q_degrees_of_freedom: number of tables - 1.
         q_p_value: how often Q would be as large if all tables had one gain.
         i_squared: share of the variance between the gains that their errors do not explain, 0 to 1.
         tau_squared: variance of the tables' own gains, in BLEU^2.
@@ -224,13 +212,10 @@ def fixed_effect(
 
 
 def _random_effects(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
-    """The mean with these weights, its variance that of the gains about it (Knapp & Hartung 2003).
-
-    It has n - 1 degrees of freedom, and is at least 1 / sum of the weights, as they advise: gains that happen
-    to agree would have an interval of no width.
-    """
+    """The mean with these weights; its variance is that of the gains about it (Knapp & Hartung 2003)."""
     freedom = len(deltas) - 1
     mean = float(weights @ deltas / weights.sum())
+    # At least 1, as they advise: gains that happen to agree would have an interval of no width.
     scale = max(1.0, float(weights @ (deltas - mean) ** 2) / freedom)
     return _estimate(mean, float(np.sqrt(scale / weights.sum())), freedom)
 

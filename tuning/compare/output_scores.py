@@ -37,9 +37,7 @@ class OutputScores:
     Attributes:
         bleu: BLEU of the unchanged tokens, as by multi-bleu.
         bootstrap_sd: standard deviation of `bleu` over resampled sentences, or documents.
-        precisions: of 1- to 4-grams.
         length_ratio: output words for one reference word.
-        output_words: number of tokens.
         reference_words: tokens of the references closest in length.
         detokenised_bleu, chrf, ter: by sacreBLEU, of the detokenised text; less TER is better.
         signatures: how the last three were counted.
@@ -62,10 +60,8 @@ class SystemScores:
     """Scores of the translations of a system, from one run or several.
 
     Attributes:
-        files: of the translations, one a run.
         means: of each number in `AVERAGED`, over the files; see `OutputScores`.
         deviations: standard deviations of the same over the files; {} for one file.
-        outputs: the scores of each file.
     """
 
     system: str
@@ -238,10 +234,8 @@ class DetokenisedReferences:
         ]
 
     def _lines(self, path: Path) -> list[Line]:
-        return list(zip(range(self._n_sentences), self._read(path), strict=True))
-
-    def _read(self, path: Path) -> list[str]:
-        return [*map(self._detokenise, read_text_lines(path))]
+        texts = map(self._detokenise, read_text_lines(path))
+        return list(zip(range(self._n_sentences), texts, strict=True))
 
     def _detokenise(self, line: bytes) -> str:
         if line not in self._detokenised:

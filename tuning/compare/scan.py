@@ -76,7 +76,6 @@ class Measures:
 
     Attributes:
         against: the other weight used in decoding; the interpolated one for an output at equal length.
-        bleu: 0 to 100.
         precision: geometric mean of the 1- to 4-gram precisions, 0 to 100: BLEU without brevity penalty.
         length_ratio: output words for one reference word.
         delta: its BLEU minus that of weight 0.

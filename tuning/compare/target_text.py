@@ -71,10 +71,9 @@ class TargetText:
 
     @cached_property
     def bleu(self) -> BLEU:
-        """SacreBLEU's BLEU with the tokenizer; Japanese and Korean are by characters without their packages.
+        """SacreBLEU's BLEU with the tokenizer; ConfigError if a chosen one cannot be loaded.
 
-        Raises:
-            ConfigError: a chosen tokenizer cannot be loaded.
+        Japanese and Korean are by characters without their packages.
         """
         from sacrebleu.metrics.bleu import BLEU
 

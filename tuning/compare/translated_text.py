@@ -45,11 +45,9 @@ class TranslatedSentence:
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """A text and its translations by several systems.
+    """A text and its translations by several systems, which are compared with the first.
 
-    Attributes:
-        systems: their names; the others are compared with the first.
-        statistics: BLEU statistics, *Shape:* (n_systems, n_sentences, 9).
+    The BLEU statistics have the *Shape:* (n_systems, n_sentences, 9).
     """
 
     systems: list[str]
@@ -119,11 +117,7 @@ Span = tuple[int, int]
 
 
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[Span], list[Span]]:
-    """Find runs of words of one text missing from the other at this place.
-
-    Returns:
-        Ends of the runs, the second one not counted: those of old, and those of new.
-    """
+    """Beginnings and ends of runs of words missing from the other text at this place: of old, and of new."""
     if old == new:
         return [], []
     # SequenceMatcher leaves out frequent words in a text of 200 words or more. So a line of one word

@@ -21,10 +21,7 @@ from tuning.loop.run_directory import TuningRun, load_run
 def translate_runs(
     directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
 ) -> dict[Path, Path]:
-    """Translate a text with the weights of each run directory; `compare` uses the outputs.
-
-    Returns:
-        The output of each run.
+    """The output of each run directory for a text, translated with its weights; `compare` uses them.
 
     Raises:
         InputError: a run directory or the text is malformed.

@@ -47,7 +47,6 @@ class ScoreWorth:
 
     Attributes:
         worth: points of the metric of a sentence for one standard deviation within lists; more is better.
-        t: the worth in standard errors.
         explained: share of its variance within lists that the other scores explain, 0 to 1.
         gain: points of the metric of the text, more being better; mean over halves of the documents.
         gain_sd: standard deviation of the gain over halves.
@@ -66,7 +65,6 @@ class Worth:
     """What the scores of a list are worth.
 
     Attributes:
-        metric: its label.
         n_documents: of the standard errors and halves; sentences where no documents are known.
         scores: those of the list, those to be judged, and noise.
         constant: scores without a difference between the hypotheses of a sentence.

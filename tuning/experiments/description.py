@@ -93,7 +93,6 @@ class Network:
         tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text, each
             fold translated by a system trained on the others.
         settings: its section of settings; None takes the one of its own name.
-        seed: seed of its training.
         per_seed: train one network for each seed of the runs.
     """
 
@@ -166,15 +165,11 @@ class System:
 
     Attributes:
         label: name of its row; {left_out} is replaced by the columns left out by its start.
-        columns: added columns, in order.
-        search: features of the search.
         reranks: the system whose lists are reranked, instead of a tuning.
         on_lists: features of these lists.
-        start: the start of its runs.
         left_out: leave out the columns left out by its start.
         optimizer: optimiser, instead of the one in the settings.
         settings: its section of settings; None takes "tune", or "rerank" for reranking.
-        seeds: the list of its seeds.
         tables: tables with this row, besides those naming it.
     """
 
@@ -211,7 +206,6 @@ class Table:
     Attributes:
         rows: systems; those naming the table themselves follow, in the order of the file.
         control: the system known to be useless, compared with the others, too; by default the last row.
-        title: printed before the table.
         drop_prefix: a prefix of labels, left out in this table.
         page: whether `make table1` makes it and puts it on the page.
     """

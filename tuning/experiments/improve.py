@@ -17,7 +17,7 @@ from moses_bridge.base.errors import UserError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
-from moses_bridge.base.textio import open_write, read_lines, write_lines
+from moses_bridge.base.textio import read_lines, write_changed, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_absolute_paths, with_path
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -39,7 +39,7 @@ from tuning.experiments.run_settings import RunSettings
 from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run
-from tuning.report.page.contents import ReportInputs
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.write import write_report
 from tuning.report.verdict import SURE, human_agreement
 
@@ -98,7 +98,7 @@ def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> 
     install(settings, experiment, choice)
     comparison = read_comparison(settings.out / "table.json")
     text = readme(settings, experiment, choice, comparison)
-    _write(settings.out / "README.txt", text.encode())
+    write_changed(settings.out / "README.txt", text.encode())
     return text
 
 
@@ -123,7 +123,7 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
     table, place = _table(ini), model / "phrase-table.gz"
     lay_out(table, place)
     lines = with_path(ini, ini.of_kind(TABLE_KIND)[0].name, place).lines
-    _write(model / INI_NAME, b"".join(line + b"\n" for line in lines))
+    write_changed(model / INI_NAME, b"".join(line + b"\n" for line in lines))
     if LINKS in plan.seconds:
         source, target = settings.languages
         command = ["moses-bridge", "build", "--source-language", source]
@@ -137,7 +137,7 @@ def _make(
 ) -> None:
     """Make files of the experiment with these tables."""
     decided = work / "decided.toml"
-    _write(decided, to_toml({"tables": tables} | plan.limits).encode())
+    write_changed(decided, to_toml({"tables": tables} | plan.limits).encode())
     made = work / "aligned" / LINKS_NAMES[0]
     run_experiment(
         [EXPERIMENT, *settings.experiments, decided],
@@ -269,13 +269,6 @@ def lay_out(given: Path, place: Path) -> None:
     elif now:
         place.symlink_to(given.resolve())
     known.write_text(now)
-
-
-def _write(path: Path, text: bytes) -> None:
-    """Write a file unless it has this text: make goes by dates."""
-    if not (path.exists() and path.read_bytes() == text):
-        with open_write(path) as stream:
-            stream.write(text)
 
 
 def _step(work: Path, name: str, command: Sequence[str]) -> None:

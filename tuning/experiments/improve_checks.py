@@ -63,11 +63,7 @@ class _Text:
 
 
 def check_inputs(settings: ImproveSettings) -> Facts:
-    """Check the system and the texts, and count.
-
-    Raises:
-        UserError: something is faulty; the message has a line for each fault.
-    """
+    """Check the system and the texts, and count; UserError if they are faulty, with a line for each fault."""
     faults: list[str] = []
     source, _ = settings.languages
     texts = {part: _Text(Path(f"{prefix}.{source}")) for part, prefix in settings.texts.items()}
@@ -89,11 +85,7 @@ def check_inputs(settings: ImproveSettings) -> Facts:
 
 
 def check_room(out: Path, n_bytes: int) -> None:
-    """Refuse a disk with less than n_bytes of room for a directory, which need not exist.
-
-    Raises:
-        UserError: there is less.
-    """
+    """Refuse (UserError) a disk with less than n_bytes of room for a directory, which need not exist."""
     place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     if (free := shutil.disk_usage(place).free) < n_bytes:
         raise UserError(

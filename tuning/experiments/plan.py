@@ -6,10 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.textio import open_write
 from tuning.experiments.description import MAIN, Data, Experiment
 
 HEADER = """\
@@ -89,12 +87,6 @@ def plan_text(experiment: Experiment) -> str:
     return "".join(lines) + "".join(f"\n{rule}" for rule in plan_rules(experiment))
 
 
-def write_plan(experiment: Experiment, out: Path) -> None:
-    """Write the plan to a file, whole or not at all."""
-    with open_write(out) as stream:
-        stream.write(plan_text(experiment).encode())
-
-
 def plan_graph(experiment: Experiment) -> str:
     """The plan for readers: each file in order of making with its needs; a star replaces seeds."""
     graph: dict[str, dict[str, None]] = {}
@@ -134,9 +126,9 @@ def _line(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _named_step(name: str) -> str:
-    """The variable of make putting a name before each line printed by a step."""
-    return f"$(call named,{name})"
+def _step(name: str, command: str, *parts: str) -> str:
+    """A step of the log; a variable of make puts its name before each line that it prints."""
+    return _line("$(STEP)", command, *parts, f"$(call named,{name})")
 
 
 @dataclass
@@ -166,53 +158,51 @@ class _Planner:
     def model(self) -> None:
         """The corpus and the tables, unless CORPUS and MODEL name others."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
-        line = f"$(STEP) $(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
-        self.add(corpus, [config], _line(line, _named_step("corpus")))
+        line = f"$(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
+        self.add(corpus, [config], _step("corpus", line))
         self.add("$(B)/corpus/%", [corpus])
         config = "$(CONFIG)/build.toml"
-        line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
-        options = f"--config {config} --jobs $(JOBS)"
+        line = f"$(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
-        self.add("$(B)/model/moses.ini", needs, _line(line, options, _named_step("build")))
-        line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
-        needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
-        self.add(FILTERED_INI, needs, _line(line, _named_step("filter")))
+        step = _step("build", line, f"--config {config} --jobs $(JOBS)")
+        self.add("$(B)/model/moses.ini", needs, step)
+        line = (
+            "$(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
+        )
+        self.add(FILTERED_INI, ["$(MODEL)/moses.ini", "$(INPUTS)"], _step("filter", line))
 
     def lists_of_folds(self) -> str:
         """N-best lists of the training text by fold, unless LISTS names others."""
         folds = f"{FOLDS}/folds"
         numbers = range(1, self.experiment.folds.n_folds + 1)
-        line = _line(
-            f"$(STEP) $(BIN)/moses-bridge folds --corpus $(CORPUS)/train {LANGUAGES}",
+        line = _step(
+            "folds",
+            f"$(BIN)/moses-bridge folds --corpus $(CORPUS)/train {LANGUAGES}",
             f"--folds {len(numbers)} --links $(LINKS)",
             "$(call given,--groups,$(CORPUS)/train.groups) --out $(@D)",
-            _named_step("folds"),
         )
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
         self.add(folds, needs, line)
         lists = [self.list_of_fold(number, folds) for number in numbers]
-        line = f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@"
-        self.add(LISTS_OF_FOLDS, [folds, *lists], _line(line, _named_step("lists")))
+        line = f"$(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@"
+        self.add(LISTS_OF_FOLDS, [folds, *lists], _step("lists", line))
         return "$(LISTS)"
 
     def list_of_fold(self, number: int, folds: str) -> str:
         """N-best lists of one fold, under the weights of the start."""
-        fold, weights, told = (
-            f"{FOLDS}/{number}",
-            self.start("start"),
-            _named_step(f"fold-{number}"),
-        )
+        fold, weights, name = f"{FOLDS}/{number}", self.start("start"), f"fold-{number}"
         model, filtered = f"{fold}/model/moses.ini", f"{fold}/filtered/moses.ini"
-        build = f"$(STEP) $(BIN)/moses-bridge build --corpus {fold}/rest {LANGUAGES} --out $(@D)"
+        build = f"$(BIN)/moses-bridge build --corpus {fold}/rest {LANGUAGES} --out $(@D)"
         options = f"--links {fold}/rest.links --config $(CONFIG)/build.toml --jobs $(JOBS)"
-        self.add(model, [folds, "$(CONFIG)/build.toml"], _line(build, options, told))
+        self.add(model, [folds, "$(CONFIG)/build.toml"], _step(name, build, options))
         text = f"{fold}/fold.$(SOURCE)"
-        line = f"$(STEP) $(BIN)/moses-bridge filter --ini {model} --source {text} --out $(@D)"
-        self.add(filtered, [model, folds], _line(line, told))
-        line = _line(
-            f"$(STEP) $(BIN)/moses-bridge decode --ini {filtered} --source {text}",
+        line = f"$(BIN)/moses-bridge filter --ini {model} --source {text} --out $(@D)"
+        self.add(filtered, [model, folds], _step(name, line))
+        line = _step(
+            name,
+            f"$(BIN)/moses-bridge decode --ini {filtered} --source {text}",
             f"--out $(@D)/fold.out.$(TARGET) --nbest $@ --nbest-size 50 --weights {weights}",
-            f"--config $(CONFIG)/lists.toml --jobs $(JOBS) {told}",
+            "--config $(CONFIG)/lists.toml --jobs $(JOBS)",
         )
         return self.add(f"{fold}/lists.gz", [filtered, weights, "$(CONFIG)/lists.toml"], line)
 
@@ -227,7 +217,7 @@ class _Planner:
         if network.data is not None:
             data = DATA[network.data]
             needs = [data.needs, config]
-            command = f"OMP_NUM_THREADS=$(JOBS) $(STEP) $(BIN)/rescorer train {data.file}"
+            command = f"$(BIN)/rescorer train {data.file}"
             arch = f"--arch {_word(network.arch)}" if network.arch else ""
             start = ""
             if network.started_from is not None:
@@ -238,16 +228,15 @@ class _Planner:
             first = str(network.tuned_from)
             lists = self.lists_of_folds()
             needs = [self.network(first, seed), lists, config]
-            command = (
-                f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {lists}"
-            )
+            command = f"$(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {lists}"
             options = _line(
                 f"--source {TRAINING_SOURCE} --reference {TRAINING_TARGET}",
                 "$(call given,--groups,$(CORPUS)/train.groups)",
             )
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
-        line = _line(command, shared, options, _named_step(directory))
+        line = _step(directory, command, shared, options)
+        line = line if network.data is None else f"OMP_NUM_THREADS=$(JOBS) {line}"
         return self.add(f"$(B)/{directory}/trained", needs, "$(FRESH)", line, "@touch $@")
 
     def is_per_seed(self, network: str) -> bool:
@@ -264,21 +253,16 @@ class _Planner:
 
     def trained(self, features: Sequence[str], seed: int) -> list[str]:
         """The networks of features."""
-        networks = self.experiment.features
-        return [
-            self.network(name, seed) for feature in features for name in networks[feature].networks
-        ]
+        of = self.experiment.features
+        return [self.network(name, seed) for each in features for name in of[each].networks]
 
     def scored(self, columns: tuple[str, ...], seed: int) -> str:
         """The moses.ini of a table with added columns."""
         if not columns:
             return FILTERED_INI
         before = self.scored(columns[:-1], seed)
-        table = (
-            "$(FILTERED)"
-            if before == FILTERED_INI
-            else before.replace("moses.ini", "phrase-table.gz")
-        )
+        own = before.replace("moses.ini", "phrase-table.gz")
+        table = "$(FILTERED)" if before == FILTERED_INI else own
         column = self.experiment.columns[columns[-1]]
         if column.network is None:
             needs = [before]
@@ -288,13 +272,13 @@ class _Planner:
             self.network(column.network, seed)
             model = f"$(NETWORKS)/{self.directory(column.network, seed)}"
             needs = [f"{model}/trained", before]
-            options = _line(
-                f"--model {model}", "--columns unknown-words" if column.unknown_words else ""
-            )
+            unknown = "--columns unknown-words" if column.unknown_words else ""
+            options = _line(f"--model {model}", unknown)
         name = "+".join(columns) + (f"-{seed}" if any(map(self.is_seeded, columns)) else "")
-        line = _line(
-            f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
-            f"--resume --jobs $(JOBS) {options} {_named_step(name)}",
+        line = _step(
+            name,
+            f"$(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
+            f"--resume --jobs $(JOBS) {options}",
         )
         return self.add(f"$(B)/tables/{name}/moses.ini", needs, line)
 
@@ -305,20 +289,15 @@ class _Planner:
     # --- Runs
 
     def start(self, name: str) -> str:
-        left_out = self.left_out(name)
         config = "$(CONFIG)/start.toml"
-        line = f"$(STEP) $(TUNE) --ini {FILTERED_INI} --out $(@D) --seed 0 --config {config}"
-        return self.add(
-            f"$(B)/runs/{name}/weights.json",
-            [FILTERED_INI, config],
-            "$(FRESH)",
-            _line(line, left_out, _named_step(name)),
-        )
+        line = f"$(TUNE) --ini {FILTERED_INI} --out $(@D) --seed 0 --config {config}"
+        step = _step(name, line, self.left_out(name))
+        needs = [FILTERED_INI, config]
+        return self.add(f"$(B)/runs/{name}/weights.json", needs, "$(FRESH)", step)
 
     def left_out(self, start: str) -> str:
-        return _line(
-            *(f"--leave-out {_word(name)}" for name in self.experiment.starts[start].leave_out)
-        )
+        names = self.experiment.starts[start].leave_out
+        return _line(*(f"--leave-out {_word(name)}" for name in names))
 
     def run(self, name: str, seed: int) -> str:
         """The weights of one run of a system."""
@@ -337,8 +316,7 @@ class _Planner:
             features = [self.on_lists(feature, seed) for feature in system.on_lists]
         optimizer = f"--optimizer {_word(system.optimizer)}" if system.optimizer else ""
         left_out = self.left_out(system.start) if system.left_out else ""
-        named = _named_step(f"{name}-{seed}")
-        line = _line("$(STEP)", command, optimizer, left_out, *features, named)
+        line = _step(f"{name}-{seed}", command, optimizer, left_out, *features)
         return self.add(f"$(B)/runs/{name}-{seed}/weights.json", needs, "$(FRESH)", line)
 
     def in_search(self, feature: str, seed: int) -> str:
@@ -355,7 +333,7 @@ class _Planner:
     def translated(self, name: str) -> str:
         """The test text under the weights of all runs of a system."""
         runs = [self.run(name, seed) for seed in self.seeds(name)]
-        line = _line("$(STEP) $(TRANSLATE)", *self.run_directories(name), _named_step(name))
+        line = _step(name, "$(TRANSLATE)", *self.run_directories(name))
         needs = [*runs, "$(TEST).$(SOURCE)"]
         return self.add(f"$(B)/runs/{name}.translated", needs, line, "@touch $@")
 
@@ -395,14 +373,9 @@ class _Planner:
         if shown.maps is not None:
             model = f"$(B)/{self.directory(shown.maps, seed)}"
             needs = [self.network(shown.maps, seed), FILTERED_INI]
-            line = (
-                f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_named_step('maps')}"
-            )
-            phrases = self.add("$(B)/maps/phrases.json", needs, line)
+            step = _step("maps", f"$(BIN)/rescorer map {model} $(FILTERED) --out $(@D)")
+            phrases = self.add("$(B)/maps/phrases.json", needs, step)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
-        self.add(
-            f"$(B)/{PAGE}",
-            ["$(TABLES)", *scored, "$(MAPS)"],
-            _line("$(STEP) $(REPORT)", *columns, ">/dev/null"),
-        )
+        line = _line("$(STEP) $(REPORT)", *columns, ">/dev/null")
+        self.add(f"$(B)/{PAGE}", ["$(TABLES)", *scored, "$(MAPS)"], line)

@@ -22,9 +22,9 @@ from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import error_tail, find_program, handled
 from moses_bridge.base.progress import Progress, duration, estimated_lines, print_note
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps, step_lines
-from moses_bridge.base.textio import open_write, temporary_directory
+from moses_bridge.base.textio import temporary_directory, write_bytes
 from tuning.experiments.description import Experiment, read_experiment
-from tuning.experiments.plan import PAGE, TABLE, table_path, write_plan
+from tuning.experiments.plan import PAGE, TABLE, plan_text, table_path
 from tuning.experiments.run_settings import RunSettings
 
 FOLDER = Path(__file__).parent
@@ -150,18 +150,13 @@ def _results(experiment: Experiment, goals: Sequence[str], out: Path) -> Iterato
 
 def _write(experiment: Experiment, changes: Sequence[str], folder: Path) -> None:
     """Write the plan and the files of settings; those that stay the same are not touched."""
-    write_plan(experiment, folder / PLAN)
-    with open_write(folder / CHANGES) as stream:
-        stream.write("\n".join(changes).encode())
+    write_bytes(folder / PLAN, plan_text(experiment).encode())
+    write_bytes(folder / CHANGES, "\n".join(changes).encode())
     split_experiment([*experiment.files, folder / CHANGES], folder / CONFIG)
 
 
 def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[str]:
-    """The command of make that follows the plan in a folder.
-
-    Raises:
-        UserError: make is not installed, or would read a name otherwise.
-    """
+    """The command of make that follows the plan in a folder."""
     programs = {name: find_program(name) for name in ("make", "bash")}
     for program, place in programs.items():
         if place is None:

@@ -76,12 +76,9 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
 
 
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
-    """Refuse runs with commands: a run directory may come from anywhere, so running them needs permission.
+    """Refuse (ConfigError) runs with commands: they may come from anywhere, so running them needs permission.
 
     Commands that only read a model with this installation's `rescorer` (`OWN_COMMANDS`) need none.
-
-    Raises:
-        ConfigError: a run has another command.
     """
     for directory, run in runs.items():
         for name, command in run.commands().items():

@@ -175,11 +175,7 @@ class NBestFeature:
 
     @classmethod
     def parse(cls, text: str) -> NBestFeature:
-        """Parse NAME=COMMAND or NAME:STAND_IN=COMMAND.
-
-        Raises:
-            ConfigError: the name or the command is missing or malformed.
-        """
+        """Parse NAME=COMMAND or NAME:STAND_IN=COMMAND; ConfigError if a part is missing or malformed."""
         names, equals, command = text.partition("=")
         name, colon, stand_in = names.partition(":")
         if not equals or bool(colon) != bool(stand_in):
@@ -206,8 +202,7 @@ def search_weights(
 ) -> dict[str, list[float]]:
     """Weights for a decoder without the features: a stand-in has the sum of both weights.
 
-    Raises:
-        ConfigError: a stand-in is not a feature of the decoder with one value.
+    ConfigError if a stand-in is not a feature of the decoder with one value.
     """
     added = {feature.name for feature in features}
     known = {name: [*values] for name, values in weights.items() if name not in added}

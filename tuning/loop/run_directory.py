@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from moses_bridge.base.config import AtLeast, check_limits, shown_value
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import open_record_of, read_json, read_record, write_json
+from moses_bridge.base.json_files import open_record_of, read_json, record_of, write_json
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -70,7 +70,6 @@ class TuningRun:
         ini: the tuned moses.ini, with its tables.
         dev_bleu: BLEU of that iteration, 0 to 100.
         seed: seed of the optimiser and of the scattered start.
-        nbest_features: features added by external commands.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
         caution: why the kept weights may be no good; "" if nothing speaks against them.
@@ -164,13 +163,9 @@ def save_run(run: TuningRun, directory: Path) -> None:
 
 
 def load_run(directory: Path) -> TuningRun:
-    """Read RUN/weights.json.
-
-    Raises:
-        InputError: the file is missing or something else, or a value has the wrong type.
-    """
+    """Read RUN/weights.json; InputError if it is missing or something else, or a value has the wrong type."""
     path = directory / WEIGHTS_NAME
-    run = read_record(TuningRun, path, WEIGHTS_FILE)
+    run = record_of(TuningRun, read_json(path), path, WEIGHTS_FILE)
     settings = dict(run.decoder)
     if settings.get("neural_lm", "") is None:
         del settings["neural_lm"]
@@ -225,11 +220,7 @@ def claim(
 
 
 def refuse_written(out: Path, read: Iterable[Path]) -> None:
-    """Refuse a run directory with own files among the inputs that are read.
-
-    Raises:
-        ConfigError: its moses.ini, sparse-weights, weights.json or run.json is an input.
-    """
+    """Refuse (ConfigError) a run directory with own files, those of fixed names, among the inputs."""
     names = (INI_NAME, SPARSE_NAME, WEIGHTS_NAME, RUN_NAME)
     refuse_overwriting([out / name for name in names], read)
 
@@ -253,8 +244,7 @@ class Optimised:
 def read_optimised(path: Path, weights: Weights) -> Optimised:
     """Read iterNN.optimised.json, with the features and numbers of scores of the decoding's weights.
 
-    Raises:
-        InputError: the file is missing, damaged or something else, or has other features.
+    InputError if the file is missing, damaged or something else, or has other features.
     """
     what = "what the optimiser found"
     found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
@@ -267,11 +257,7 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
 
 
 def check_finite(value: object, path: Path, key: str = "") -> None:
-    """Refuse NaN and infinity anywhere in a value read from JSON; `key` is its place.
-
-    Raises:
-        InputError: a number in the file `path` is not finite.
-    """
+    """Refuse (InputError) NaN and infinity anywhere in a value read from JSON; `key` is its place."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             check_finite(each, path, f"{key}.{name}" if key else str(name))

@@ -84,8 +84,6 @@ class TunedSystem:
     """A system to tune.
 
     Attributes:
-        ini: its moses.ini, with its initial weights.
-        nbest_features: features added to the n-best lists by commands or scorer processes.
         init_weights: weights.json of another run, or a table of this form; a feature missing there keeps the
             weights of the ini.
     """

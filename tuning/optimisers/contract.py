@@ -128,11 +128,7 @@ def result_of(
 
 
 def free_columns(pool: NBestPool, config: OptimizerConfig) -> NDArray[np.bool_]:
-    """Columns free to move: neither frozen nor constant within every sentence.
-
-    Raises:
-        ConfigError: a frozen name is no column.
-    """
+    """Columns neither frozen nor constant within every sentence; ConfigError if a frozen name is no column."""
     for name in config.frozen:
         if name not in pool.names:
             raise ConfigError(f"no feature {name} to freeze; there are {', '.join(pool.names)}")

@@ -69,13 +69,10 @@ def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
 def hull_candidates(  # type: ignore[no-untyped-def]
     slopes, heights, first, end, least, greatest, candidates
 ):
-    """Fill `candidates` with the points not below the chords from the highest point to the two ends.
+    """Fill `candidates` with the points not below the chords from the highest point to the ends; count them.
 
-    The points of the sentence are `first` to `end` - 1 of all; `least` is its first point with the least
-    slope, `greatest` its last one with the greatest. Candidates are in order of slope, then of number.
-
-    Returns:
-        How many there are.
+    The points of the sentence are `first` to `end` - 1 of all; `least` is its first point with the least slope,
+    `greatest` its last one with the greatest. Candidates are in order of slope, then of number.
     """
     highest = _highest(heights, first, end)
     top = first
@@ -120,13 +117,10 @@ def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def envelope(slopes, heights, candidates, n_candidates, winners, corners):  # type: ignore[no-untyped-def]
-    """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
+    """Upper envelope of the lines of one sentence, from x = -infinity to +infinity; the number of its lines.
 
     `heights` are at x = 0; the first n_candidates of `candidates` are in order of slope. `winners` is filled
     with the lines on the envelope, corners[i] with the x where winners[i] starts.
-
-    Returns:
-        How many lines are on the envelope.
     """
     winners[0] = candidates[0]
     corners[0] = -np.inf
@@ -214,10 +208,7 @@ def _middle(start, end):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _corners(slopes, ends, scores, offsets):  # type: ignore[no-untyped-def]
-    """Corners of all envelopes: the winner of each sentence at -infinity, places, losers and winners.
-
-    A loser wins before its corner, a winner after it.
-    """
+    """Corners of all envelopes: first winners at -infinity, places, losers (before a corner) and winners."""
     n_sentences = len(offsets) - 1
     candidates = np.empty(len(slopes), np.int32)
     on_envelope = np.empty(len(slopes), np.int32)

@@ -74,9 +74,6 @@ class _Lists(NamedTuple):
     """The lists of a pool, by sentence as columns: loops over a column become vector operations.
 
     Attributes:
-        offsets: the first hypothesis of each sentence, and the end of the last one's.
-        features: *Shape:* (n, n_features).
-        columns: the features of each sentence, column by column.
         counts: statistics of BLEU, *Shape:* (n, 9), or gains by another metric, *Shape:* (n, 1).
         kinds: place of the hypothesis's counts among the distinct ones of its sentence, 40% of all; *Shape:*
             (n,).
@@ -120,14 +117,7 @@ def _columns(rows: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[n
 
 @njit(nogil=True)
 def _averages(lists, orders, start, least, most):  # type: ignore[no-untyped-def]
-    """The start, then the weights averaged over all steps until the end of each epoch.
-
-    `orders` are those of the sentences in each epoch, *Shape:* (n_epochs, n_sentences). A weight whose `least`
-    is its `most` stays.
-
-    Returns:
-        *Shape:* (n_epochs + 1, n_features).
-    """
+    """The start, then the weights averaged over all steps until each epoch ends, (n_epochs + 1, n_features)."""
     weights = start.copy()
     total = np.zeros_like(weights)
     averages = np.empty((len(orders) + 1, len(weights)))
@@ -191,10 +181,7 @@ def _score(lists, sentence, weights, scores):  # type: ignore[no-untyped-def]
 
 @inner
 def _gain(lists, sentence, background, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of each kind of a sentence.
-
-    For BLEU it is BLEU (0 to 1) amid past sentences, times reference words (Chiang et al. 2008).
-    """
+    """Write the gain of each kind; BLEU amid past sentences, times reference words (Chiang et al. 2008)."""
     first = lists.kind_offsets[sentence]
     n = lists.kind_offsets[sentence + 1] - first
     start = first * len(background)

@@ -130,8 +130,7 @@ def _statistics(
 def read_start(path: StrPath, pool: NBestPool) -> NDArray[np.float64]:
     """The start of an init.opt for a pool, *Shape:* (n_features,); sparse features start at 0.
 
-    Raises:
-        InputError: the file is malformed or has another number of columns than the pool.
+    InputError if the file is malformed or has another number of columns than the pool.
     """
     start = read_init_opt(path)[0]
     n_sparse = sum(map(is_sparse, pool.names))

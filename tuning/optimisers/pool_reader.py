@@ -75,10 +75,7 @@ class _NBestList:
 
 
 def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
-    """Read a list whose lines all have the features of its first line, sparse ones aside.
-
-    A line not splitting like the first one is passed to `parse_features`, to name its fault.
-    """
+    """Read a list whose lines all have the features of its first line, sparse ones aside."""
     lines = enumerate(read_lines(path), start=1)
     ids: list[int] = []
     texts: list[bytes] = []
@@ -185,10 +182,7 @@ def _number_or_nan(token: bytes) -> float:
 def cut_sparse(
     features: bytes, path: StrPath, line_number: int
 ) -> tuple[bytes, list[tuple[str, float]]]:
-    """Take sparse features out of the feature field of an n-best line.
-
-    Returns:
-        The field without them; name and value of each.
+    """The feature field of an n-best line without its sparse features, and name and value of each of these.
 
     Raises:
         InputError: a sparse feature has not exactly one finite value, or comes twice.

@@ -106,18 +106,14 @@ def _objective(
     free: NDArray[np.bool_],
     sharpness: float,
 ) -> Callable[[NDArray[np.float64]], Value]:
-    """Minus expected log BLEU, or mean gain, of the free weights (times their spread), and its gradient.
-
-    All weights are scaled to one length before they are sharpened; otherwise a larger scale would
-    always be better.
-    """
+    """Minus expected log BLEU, or mean gain, of the free weights (times their spread), and its gradient."""
     scaled = weights * spread
     gains = pool.metric.gains(pool.statistics)
 
     def value(point: NDArray[np.float64]) -> Value:
         row = scaled.copy()
         row[free] = point
-        length = max(float(np.sqrt((row**2).sum())), 1e-12)
+        length = max(float(np.sqrt((row**2).sum())), 1e-12)  # a larger scale would always be better
         used = sharpness * row / length
         if gains is None:
             expected, gradient = expected_log_bleu(

@@ -86,11 +86,7 @@ def _finish_run(axes: Axes) -> None:
 
 
 def plot_gains(gains: Gains, out: Path) -> None:
-    """Draw the gain of each table with its 95% interval over texts and runs, the first one on top.
-
-    Raises:
-        ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
-    """
+    """Draw the gain of each table with its 95% interval over texts and runs, the first one on top."""
 
     def draw(axes: Axes) -> None:
         own = [row.against_baseline for row in gains.rows]
@@ -120,11 +116,7 @@ def _draw_contrasts(
 
 
 def plot_scan(scan: Scan, out: Path) -> None:
-    """Draw BLEU by weight, as decoded and at equal length, and below it precision by length.
-
-    Raises:
-        ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
-    """
+    """Draw BLEU by weight, as decoded and at equal length, and below it precision by length."""
     draw_panels(
         out, [lambda axes: draw_scan_bleu(axes, scan), lambda axes: draw_precision(axes, scan)]
     )
@@ -184,10 +176,10 @@ def _check_name(out: Path) -> None:
 
 
 def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
-    """Write a picture, .png or .svg; each panel is a function drawing on its axes.
+    """Write a picture; each panel is a function drawing on its axes.
 
     Raises:
-        ConfigError: out has another suffix.
+        ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
     _check_name(out)
     load_matplotlib()

@@ -22,10 +22,9 @@ def load_iterated_run(directory: Path) -> TuningRun:
 
 
 def short_names(directories: Sequence[Path]) -> list[str]:
-    """The paths relative to the folder they share; bytes that are no UTF-8 are shown as escapes.
+    """The paths relative to the folder they share; ConfigError if one is given twice.
 
-    Raises:
-        ConfigError: a directory is given twice.
+    Bytes that are no UTF-8 are shown as escapes.
     """
     paths = [os.path.abspath(directory) for directory in directories]
     if len(set(paths)) < len(paths):
@@ -40,8 +39,7 @@ def short_names(directories: Sequence[Path]) -> list[str]:
 def weights_by_iteration(run: TuningRun) -> dict[str, NDArray[np.float64]]:
     """Each weight in each iteration, absolute values adding up to 1; NaN where it is missing.
 
-    Returns:
-        By column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).
+    They are by column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).
     """
     rows = [_columns(iteration.weights) for iteration in run.iterations]
     totals = [sum(map(abs, row.values())) or 1.0 for row in rows]

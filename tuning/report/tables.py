@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from tuning.compare.scan import Measures, Scan, ScanPoint
     from tuning.compare.worth import Worth
 
+Table = tuple[
+    list[dict[str, str]], list[str]
+]  # cells by heading, and notes on how the numbers were made
 UNKNOWN = "*"  # a standard deviation of one run
 MISSED = "*"  # a length that a scan did not reach
 
@@ -51,14 +54,9 @@ def system_row(scores: SystemScores) -> dict[str, str]:
     }
 
 
-def gains_rows(gains: Gains) -> list[dict[str, str]]:
+def gains_table(gains: Gains) -> Table:
     """One row for each table."""
-    return [_gain_cells(row) for row in gains.rows]
-
-
-def gains_notes(gains: Gains) -> list[str]:
-    """Notes on how the numbers were made, one line each."""
-    return [
+    return [_gain_cells(row) for row in gains.rows], [
         f"delta: {gains.system} against the first system of each table, in BLEU on tokens, with its 95% "
         f"interval; p over texts and runs as in the tables; Holm: p corrected for {len(gains.rows)} tables.",
         "control: what a system that cannot help has in its place; vs control: the system against it.",
@@ -89,19 +87,12 @@ def _interval(ends: tuple[float, float]) -> str:
     return f"{ends[0]:+.2f}..{ends[1]:+.2f}"
 
 
-def pool_rows(pooled: Pooled) -> list[dict[str, str]]:
+def pool_table(pooled: Pooled) -> Table:
     """One row for each table, then the two means."""
-    return [
-        *map(_pooled_cells, pooled.rows),
-        _mean_cells("fixed effect", pooled.fixed),
-        _mean_cells("random effects", pooled.random),
-    ]
-
-
-def pool_notes(pooled: Pooled) -> list[str]:
-    """Notes on how the numbers were made, one line each."""
+    means = {"fixed effect": pooled.fixed, "random effects": pooled.random}
+    rows = [*map(_pooled_cells, pooled.rows), *(_mean_cells(*each) for each in means.items())]
     n_networks = sum(row.n_networks for row in pooled.rows)
-    return [
+    return rows, [
         f"delta: {pooled.system} against the first system of each table, in BLEU on tokens; s.e. over texts "
         f"and runs as in the tables; {len(pooled.rows)} tables, {n_networks} networks in all.",
         "fixed effect: mean with inverse variances as weights, one gain for all tables; random effects: each "
@@ -138,15 +129,11 @@ def _mean_cells(name: str, mean: Estimate) -> dict[str, str]:
     }
 
 
-def scan_rows(scan: Scan) -> list[dict[str, str]]:
+def scan_table(scan: Scan) -> Table:
     """One row for each value of the weight, then those of the other weight alone."""
     rows = [_point_cells(scan, point) for point in scan.points]
     alone = [_plain_cells(scan, 0.0, measures) for measures in scan.without]
-    return [*rows, *(dict.fromkeys(rows[0], "") | cells for cells in alone)]
-
-
-def scan_notes(scan: Scan) -> list[str]:
-    """Notes on how the numbers were made, one line each."""
+    rows += [dict.fromkeys(rows[0], "") | cells for cells in alone]
     notes = [
         f"{scan.system}: {scan.n_sentences} sentences, full decodings; all other weights stay. The "
         f"system's own weight of {scan.feature} is {scan.own_weight:g}.",
@@ -159,7 +146,7 @@ def scan_notes(scan: Scan) -> list[str]:
     ]
     if not all(point.has_length for point in scan.points):
         notes.append(f"{MISSED}: the length was not reached; the output nearest to it.")
-    return notes
+    return rows, notes
 
 
 def _point_cells(scan: Scan, point: ScanPoint) -> dict[str, str]:
@@ -184,9 +171,9 @@ def _plain_cells(scan: Scan, weight: float, measures: Measures) -> dict[str, str
     }
 
 
-def worth_rows(worth: Worth) -> list[dict[str, str]]:
+def worth_table(worth: Worth) -> Table:
     """One row for each score."""
-    return [
+    rows = [
         {
             "score": row.name,
             "worth": f"{row.worth:+.2f}",
@@ -197,12 +184,8 @@ def worth_rows(worth: Worth) -> list[dict[str, str]]:
         }
         for row in worth.scores
     ]
-
-
-def worth_notes(worth: Worth) -> list[str]:
-    """Notes on how the numbers were made, one line each."""
     constant = f"The same for all hypotheses of each sentence: {', '.join(worth.constant)}."
-    return [
+    return rows, [
         f"worth: {worth.metric} of a sentence for one s.d. of the score within lists, beside all others; "
         "explained: R^2 of the score on the others.",
         f"gain, s.d.: {worth.metric} by choosing from the lists with the score, over random halves.",

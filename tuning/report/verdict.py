@@ -13,12 +13,9 @@ CHANCE = 50  # per cent, of a preference between two systems
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """The best system, significant differences, gains too small to be found, and people's agreement.
+    """Paragraphs on the best system, significant differences, gains too small to be found, people's agreement.
 
-    The first row of the comparison is the baseline.
-
-    Returns:
-        One paragraph each; none for a system alone.
+    The first row of the comparison is the baseline; a system alone has none.
     """
     if len(comparison.rows) < 2:
         return []

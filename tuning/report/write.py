@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.report.forms import RENDERERS, OutputFormat, Row, to_json
+from tuning.report.forms import RENDERERS, OutputFormat, to_json
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tuning.compare.output_scores import OutputScores, SystemScores
     from tuning.compare.scan import Scan
     from tuning.compare.worth import Worth
+    from tuning.report.tables import Table
 
 SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
 
@@ -28,56 +29,45 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
     from tuning.report.comparison_table import comparison_notes, comparison_rows
     from tuning.report.verdict import verdict
 
-    rows, notes = comparison_rows(comparison), comparison_notes(comparison)
-    return _write_forms(rows, notes, to_json(comparison), out / "table", verdict(comparison))
+    table = comparison_rows(comparison), comparison_notes(comparison)
+    return _write_forms(table, to_json(comparison), out / "table", verdict(comparison))
 
 
 def write_scan(scan: Scan, out: Path) -> str:
-    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg; return the text of scan.txt.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg; return the text of scan.txt."""
     from tuning.report.pictures import plot_scan
-    from tuning.report.tables import scan_notes, scan_rows
+    from tuning.report.tables import scan_table
 
-    text = _write_forms(scan_rows(scan), scan_notes(scan), to_json(scan), out / "scan")
+    text = _write_forms(scan_table(scan), to_json(scan), out / "scan")
     plot_scan(scan, out / "scan.svg")
     return text
 
 
 def write_gains(gains: Gains, out: Path) -> str:
-    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg; return the text of gains.txt.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg; return the text of gains.txt."""
     from tuning.report.pictures import plot_gains
-    from tuning.report.tables import gains_notes, gains_rows
+    from tuning.report.tables import gains_table
 
-    text = _write_forms(gains_rows(gains), gains_notes(gains), to_json(gains), out / "gains")
+    text = _write_forms(gains_table(gains), to_json(gains), out / "gains")
     plot_gains(gains, out / "gains.svg")
     return text
 
 
 def write_pooled(pooled: Pooled, out: Path) -> str:
     """Write OUT/pool.txt, .md, .tex and .json; return the text of pool.txt."""
-    from tuning.report.tables import pool_notes, pool_rows
+    from tuning.report.tables import pool_table
 
-    return _write_forms(pool_rows(pooled), pool_notes(pooled), to_json(pooled), out / "pool")
+    return _write_forms(pool_table(pooled), to_json(pooled), out / "pool")
 
 
-def _write_forms(
-    rows: Sequence[Row], notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str] = ()
-) -> str:
+def _write_forms(table: Table, as_json: str, out: Path, lead: Sequence[str] = ()) -> str:
     from moses_bridge.base.lock import held_directory
-    from moses_bridge.base.textio import open_write
+    from moses_bridge.base.textio import write_bytes
 
-    contents = {suffix: RENDERERS[form](rows, notes, lead) for suffix, form in SUFFIXES.items()}
+    contents = {suffix: RENDERERS[form](*table, lead) for suffix, form in SUFFIXES.items()}
     with held_directory(out.parent):
         for suffix, content in (contents | {"json": as_json}).items():
-            with open_write(out.with_suffix(f".{suffix}")) as stream:
-                stream.write(content.encode())
+            write_bytes(out.with_suffix(f".{suffix}"), content.encode())
     return contents["txt"]
 
 
@@ -104,6 +94,6 @@ def format_worth(worth: Worth, form: OutputFormat) -> str:
     """What scores are worth as "json", "text", "markdown" or "latex"."""
     if form == "json":
         return to_json(worth)
-    from tuning.report.tables import worth_notes, worth_rows
+    from tuning.report.tables import worth_table
 
-    return RENDERERS[form](worth_rows(worth), worth_notes(worth), ())
+    return RENDERERS[form](*worth_table(worth), ())

@@ -43,9 +43,6 @@ class TableEntry:
     Attributes:
         kind: type of the feature; in version 1 a number, 0 for text.
         name: name of the feature, or "table 1" and so on in version 1.
-        path: the file as written in the ini.
-        n_source_factors: number of factors of each source word.
-        n_target_factors: number of factors of each target word.
         n_weights: weights given, None without a line of them.
     """
 

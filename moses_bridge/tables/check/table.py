@@ -50,11 +50,8 @@ class CheckReport:
     Attributes:
         n_scores: expected dense scores of each row: those of the first good row, unless given.
         max_shown: largest number of kept faults of a kind.
-        faults: kept faults, in the order of the rows.
         fault_counts: number of faults of each kind, by the expected.
         score_counts: rows of each number of scores.
-        order: different sources, whether sorted and grouped.
-        contents: counts of harmless oddities.
     """
 
     path: str
@@ -100,10 +97,9 @@ class CheckReport:
 def check_table(
     path: StrPath, n_scores: int | None = None, max_shown: int = MAX_SHOWN
 ) -> CheckReport:
-    """Read a whole phrase table and collect its faults; see `CheckReport` for the arguments.
+    """Read a whole phrase table and collect its faults in a report, whose attributes the arguments are.
 
-    Raises:
-        InputError: the file itself cannot be read.
+    InputError if the file itself cannot be read.
     """
     report = CheckReport(os.fspath(path), n_scores, max_shown)
     try:
@@ -154,7 +150,9 @@ def line_faults(
     yield from _raised(lambda: agreed_number(len(tokens), n_scores, path, line_number))
     for token in tokens:
         yield from _raised(functools.partial(parse_score, token, path, line_number))
-    yield from row_faults(_without_scores(columns, line), path, line_number)
+    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
+    row = PhraseTableRow(source, target, (), alignment_of(columns), line)
+    yield from row_faults(row, path, line_number)
 
 
 def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
@@ -175,11 +173,6 @@ def _raised(check: Callable[[], object]) -> Iterator[InputError]:
         check()
     except InputError as fault:
         yield fault
-
-
-def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
-    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
-    return PhraseTableRow(source, target, (), alignment_of(columns), line)
 
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:

@@ -48,7 +48,6 @@ class TableContents:
     """Counts of a phrase table.
 
     Attributes:
-        tallies: tallies of the things named above.
         n_rows: number of parsable rows.
         source_factors: rows by the number of factors of each source word, if not 1; 0 if words differ.
         target_factors: the same for target words.
@@ -60,10 +59,6 @@ class TableContents:
     target_factors: dict[int, Tally] = field(default_factory=dict)
     _source: bytes | None = None
     _targets: set[bytes] = field(default_factory=set)
-
-    def count(self, what: str) -> int:
-        """The number of occurrences of something."""
-        return self.tallies[what].count if what in self.tallies else 0
 
     def take(self, row: PhraseTableRow, line_number: int) -> None:
         """Count a row."""
@@ -190,11 +185,6 @@ class SourceOrder:
             self._previous_source = source
 
     @property
-    def sorted_rows(self) -> bool:
-        """Whether rows are in the order of `LC_ALL=C sort`, needed by processPhraseTableMin."""
-        return self.first_unsorted is None
-
-    @property
     def n_sources(self) -> int:
         """Different source phrases."""
         return len(np.unique(self._runs()))
@@ -206,11 +196,6 @@ class SourceOrder:
         is_first = np.zeros(len(self._hashes), np.bool_)
         is_first[first_runs] = True
         return None if is_first.all() else self._line_numbers[int(np.argmin(is_first))]
-
-    @property
-    def grouped(self) -> bool:
-        """Whether no source reappears after another one."""
-        return self.n_sources == len(self._hashes)
 
     def summary(self) -> Iterator[str]:
         """Lines for a reader."""

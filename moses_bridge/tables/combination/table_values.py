@@ -74,11 +74,7 @@ class PairCounts(NamedTuple):
 
 
 def mixture_values(tables: Sequence[Path], unknown: UnknownPhrases) -> ReadValues:
-    """The reader of a mixture's values; with "renormalise", tables are read once for their targets.
-
-    Raises:
-        InputError: a row is malformed or out of order.
-    """
+    """The reader of a mixture's values; with "renormalise", tables are read once for their targets."""
     if unknown == "zero":
         return _plain_values
     targets = read_target_masses(tables, N_SCORES, lambda row: 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_bridge.base import blocks
+from moses_bridge.base import textio
 from moses_bridge.base.blocks import blocks_of, map_in_order, read_whole_lines
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines
@@ -104,7 +104,7 @@ def test_each_job_computes_on_one_thread_and_the_caller_as_before() -> None:
 def test_they_are_the_lines(
     text: bytes, n_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "PIECE_BYTES", n_bytes)
+    monkeypatch.setattr(textio, "PIECE_BYTES", n_bytes)
     (tmp_path / "text").write_bytes(text)
     pieces = list(read_whole_lines(tmp_path / "text"))
     assert all(piece.endswith(b"\n") for piece in pieces)
@@ -113,7 +113,7 @@ def test_they_are_the_lines(
 
 
 def test_faults_name_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(textio, "PIECE_BYTES", 1000)
     whole = gzip.compress(b"".join(b"%d\n" % (k * 7919) for k in range(50_000)))
     (tmp_path / "text.gz").write_bytes(whole[: len(whole) // 2])
     n_lines = 0

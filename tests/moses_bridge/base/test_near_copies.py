@@ -100,7 +100,7 @@ def test_blocks_and_many_words_change_nothing(monkeypatch: pytest.MonkeyPatch) -
     ]
     sentences, others = drawn(rng, 30, 4), drawn(rng, 30, 4)
     whole = nearest_similarities(lines(sentences), lines(others), 0.3)
-    monkeypatch.setattr(near_copies, "WORDS_AT_ONCE", 20)
+    monkeypatch.setattr(near_copies, "SENTENCES_AT_ONCE", 4)
     monkeypatch.setattr(near_copies, "VALUES_AT_ONCE", 60)
     assert (
         nearest_similarities(lines(sentences), lines(others), 0.3, jobs=2).tolist()

@@ -193,7 +193,6 @@ def test_want_of_memory_is_no_damage(
         read1 = read
 
     monkeypatch.setattr(textio, "open_read", lambda path: Large())
-    monkeypatch.setattr("moses_bridge.base.blocks.open_read", lambda path: Large())
     with pytest.raises(MemoryError):
         list(read(tmp_path / "large"))
 

@@ -17,7 +17,7 @@ from tuning.cli import main
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.compare.gains import gains_of, pool
 from tuning.report.forms import to_json
-from tuning.report.tables import gains_rows
+from tuning.report.tables import gains_table
 from tuning.report.write import write_gains
 
 
@@ -54,7 +54,7 @@ def test_p_values_are_corrected_for_the_tables() -> None:
 
 
 def test_a_row_a_table() -> None:
-    rows = gains_rows(gains_of(COMPARISONS, "+RNN"))
+    rows, _ = gains_table(gains_of(COMPARISONS, "+RNN"))
     assert rows[1] == {
         "table": "small",
         "baseline": "40.00",

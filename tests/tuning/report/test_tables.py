@@ -13,7 +13,7 @@ from moses_bridge.base.errors import ConfigError
 from tuning.compare.output_scores import OutputScores
 from tuning.compare.scan import Measures, Scan, ScanPoint
 from tuning.report.pictures import plot_scan
-from tuning.report.tables import scan_notes, scan_rows
+from tuning.report.tables import scan_table
 from tuning.report.write import format_scores, write_scan
 
 NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
@@ -25,7 +25,7 @@ EXAMPLE = Scan("rnn/moses.ini", "TM0_4", "WordPenalty0_0", 0.2, 500, POINTS, [AL
 
 
 def test_a_row_a_weight_and_then_the_other_weight_alone() -> None:
-    rows = scan_rows(EXAMPLE)
+    rows = scan_table(EXAMPLE)[0]
     assert [row["TM0_4"] for row in rows] == ["0", "0.01", "0"]
     assert rows[1] == {
         "TM0_4": "0.01",
@@ -40,14 +40,14 @@ def test_a_row_a_weight_and_then_the_other_weight_alone() -> None:
         "s.e.": "0.21",
     }
     assert (rows[2]["length"], rows[2]["delta"]) == ("0.998", "")
-    assert "own weight of TM0_4 is 0.2" in scan_notes(EXAMPLE)[0]
+    assert "own weight of TM0_4 is 0.2" in scan_table(EXAMPLE)[1][0]
 
 
 def test_a_length_that_was_missed_is_marked() -> None:
     missed = replace(EXAMPLE, points=[POINTS[0], replace(POINTS[1], has_length=False)])
-    assert [row["BLEU at equal length"] for row in scan_rows(missed)] == ["39.90", "40.13*", ""]
-    assert scan_notes(missed)[-1].startswith("*: the length was not reached")
-    assert "not reached" not in " ".join(scan_notes(EXAMPLE))
+    assert [row["BLEU at equal length"] for row in scan_table(missed)[0]] == ["39.90", "40.13*", ""]
+    assert scan_table(missed)[1][-1].startswith("*: the length was not reached")
+    assert "not reached" not in " ".join(scan_table(EXAMPLE)[1])
 
 
 def test_all_forms_are_written(tmp_path: Path) -> None:

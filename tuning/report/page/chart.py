@@ -51,14 +51,20 @@ CONFIG: Spec = {
 }
 
 
+# A parameter: the visible part of both axes, dragged, and zoomed by Ctrl and the wheel.
+SIGHT: Spec = {
+    "name": "sight",
+    "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"},
+    "bind": "scales",
+}
+
+
 @dataclass(frozen=True)
 class Chart:
     """One chart.
 
     Attributes:
         name: name of its place in the page, letters and dashes.
-        note: how to read it.
-        spec: Vega-Lite, with its data.
         renderer: svg can be read out and prints sharp; canvas is quick with thousands of points.
         zoomed: the parameter zoomed by the buttons, "" for none.
         fields: the fields on the two zoomed axes.
@@ -110,17 +116,6 @@ def tooltip(*fields: str, digits: int = 3) -> list[Spec]:
     return shown
 
 
-def moved_by_hand(name: str) -> Spec:
-    """A parameter: the visible part of both axes, dragged, and zoomed by Ctrl and the wheel."""
-    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
-    return {"name": name, "select": select, "bind": "scales"}
-
-
-def highlighted_by_legend(name: str, field: str) -> Spec:
-    """A parameter: entries clicked in the legend stay, the rest fades."""
-    return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
-
-
 @dataclass(frozen=True)
 class Palette:
     """The colour of each system, the same in all charts of a page.
@@ -144,15 +139,18 @@ class Palette:
         scale = {"domain": distinct, "range": [self.colour(system) for system in distinct]}
         return {"field": "system", "type": "nominal", "title": None, "scale": scale}
 
-    def picked(self, name: str, shown: Sequence[str]) -> tuple[Spec, Spec, Spec]:
-        """Lines picked by their system in the legend; where there are many, one is from the start.
+    def picked(self, shown: Sequence[str]) -> tuple[Spec, Spec, Spec]:
+        """The parameter, colours and opacity of lines picked by their system in the legend (the rest is grey).
 
-        Returns:
-            The parameter, the colours (the rest is grey), and the opacity.
+        Where there are many, one is picked from the start.
         """
         distinct = [*dict.fromkeys(shown)]
-        pick = highlighted_by_legend(name, "system")
+        pick: Spec = {
+            "name": "chosen",
+            "select": {"type": "point", "fields": ["system"]},
+            "bind": "legend",
+        }
         if len(distinct) > FEW_SYSTEMS:
             pick |= {"value": [{"system": self.best if self.best in distinct else distinct[-1]}]}
-        coloured = {"condition": {"param": name} | self.encoding(distinct), "value": FADED}
-        return pick, coloured, {"condition": {"param": name, "value": 1}, "value": 0.7}
+        coloured = {"condition": {"param": "chosen"} | self.encoding(distinct), "value": FADED}
+        return pick, coloured, {"condition": {"param": "chosen", "value": 1}, "value": 0.7}

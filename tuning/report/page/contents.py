@@ -15,6 +15,7 @@ from tuning.compare.translated_text import TranslatedText, read_translated_text
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import Chart, Palette
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.learning_curve import learning_charts, networks_of_runs, read_learning_curve
 from tuning.report.page.map_chart import map_chart, read_point_map
 from tuning.report.page.scored_pairs import sample_scored_pairs, scatter_chart
@@ -40,37 +41,6 @@ from tuning.report.page.table import (
 )
 from tuning.report.run_series import load_iterated_run, short_names
 from tuning.report.verdict import verdict
-
-
-@dataclass(frozen=True)
-class ReportInputs:
-    """The inputs of a report.
-
-    Attributes:
-        runs: run directories; those named in the tables are added.
-        tables: table.json files of `tuning compare`.
-        source: the test text, tokenised; its translations are looked up in the runs.
-        references: references of the test text.
-        models: model directories; those named in the runs' commands and tables are added.
-        scored: phrase tables with a model's column.
-        maps: points of maps.
-        steps: log of `moses-bridge step`.
-        title: heading of the page.
-        n_points: most pairs of a scored table shown.
-        seed: seed of their draw.
-    """
-
-    runs: Sequence[Path] = ()
-    tables: Sequence[Path] = ()
-    source: Path | None = None
-    references: Sequence[Path] = ()
-    models: Sequence[Path] = ()
-    scored: Sequence[Path] = ()
-    maps: Sequence[Path] = ()
-    steps: Path | None = None
-    title: str = "Tuning report"
-    n_points: int = 3000
-    seed: int = 1
 
 
 @dataclass
@@ -137,7 +107,11 @@ def gather(inputs: ReportInputs) -> PageContents:
         *([_run_section(runs, rows, directories, palette)] if runs else []),
         _network_section(inputs.models, runs),
         _score_section(inputs),
-        _map_section(inputs.maps),
+        PageSection(
+            "maps",
+            "Maps",
+            charts=[map_chart(read_point_map(path), n) for n, path in enumerate(inputs.maps, 1)],
+        ),
         _history_section(inputs.steps, runs),
     ]
     if text is not None and (chart := length_chart(text, palette)) is not None:
@@ -223,11 +197,6 @@ def _score_section(inputs: ReportInputs) -> PageSection:
         section.charts.append(scatter_chart(sample, number))
         section.tables.append(correlation_table(sample))
     return section
-
-
-def _map_section(maps: Sequence[Path]) -> PageSection:
-    charts = [map_chart(read_point_map(path), number) for number, path in enumerate(maps, start=1)]
-    return PageSection("maps", "Maps", charts=charts)
 
 
 def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> PageSection:

@@ -26,9 +26,7 @@ class LogPoint:
     """One evaluation.
 
     Attributes:
-        update: number of updates made.
         epoch: number of passes over the data made, the last one in part.
-        minutes: minutes of training.
         training_loss: nats per word; None before the first update.
         held_out_loss: nats per word; None without held-out data.
     """
@@ -45,7 +43,6 @@ class LearningCurve:
     """How the training of one network went.
 
     Attributes:
-        directory: of the model.
         architecture: its name, "" if it is not known (yet).
     """
 
@@ -133,10 +130,7 @@ def _model_directories(command: str) -> Iterator[Path]:
 
 def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
     """The losses of each network, by its name, by passes over its data."""
-    return [
-        _learning_chart(name, curve, number)
-        for number, (name, curve) in enumerate(curves.items(), 1)
-    ]
+    return [_learning_chart(*each, number) for number, each in enumerate(curves.items(), 1)]
 
 
 def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:

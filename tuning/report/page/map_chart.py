@@ -16,11 +16,11 @@ from tuning.report.page.chart import (
     INK,
     MUTED,
     SEQUENTIAL,
+    SIGHT,
     Chart,
     Row,
     Spec,
     base_spec,
-    moved_by_hand,
 )
 
 FIELDS = "text, x, y, length, frequency and counterpart"
@@ -34,9 +34,6 @@ class MapPoint:
     """A word or phrase on a map.
 
     Attributes:
-        x: coordinate without unit.
-        y: the other one.
-        length: number of its words.
         frequency: how often it was seen; None if not known.
         counterpart: its best translation; "" for none.
     """
@@ -167,7 +164,7 @@ def _points(place: Spec) -> Spec:
     ]
     opacity = {"condition": faded, "value": 0.8}
     return {
-        "params": [moved_by_hand("sight")],
+        "params": [SIGHT],
         "mark": {"type": "point", "filled": True, "size": 24, "aria": False},
         "encoding": place | {"color": colour, "opacity": opacity, "tooltip": told},
     }

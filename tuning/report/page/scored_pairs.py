@@ -18,14 +18,7 @@ from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import joint_count_or_zero, split_row
 from moses_bridge.formats.row_columns import DIRECT_PROB, SCORES, SOURCE, TARGET
 from moses_bridge.formats.words import without_escapes
-from tuning.report.page.chart import (
-    SEQUENTIAL,
-    Chart,
-    base_spec,
-    moved_by_hand,
-    number_axis,
-    tooltip,
-)
+from tuning.report.page.chart import SEQUENTIAL, SIGHT, Chart, base_spec, number_axis, tooltip
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
 MIN_FOR_CORRELATION = 10
@@ -57,7 +50,6 @@ class ScoredSample:
     Attributes:
         column: number of the model's score in a row, from 0.
         model: name of the scorer in TABLE.json, "" without such a file.
-        n_rows: number of rows of the table.
         classes: the pairs of each class with any, by the lowest frequency in it.
     """
 
@@ -179,7 +171,7 @@ def scatter_chart(sample: ScoredSample, number: int) -> Chart:
     spec = base_spec(rows, "The model's log-probability of phrase pairs against the table's.", 380)
     names = [class_name(lowest) for lowest in sample.classes]
     scale = {"domain": names, "range": list(SEQUENTIAL[-len(names) :])}
-    spec["params"] = [moved_by_hand("sight")]
+    spec["params"] = [SIGHT]
     spec["mark"] = {"type": "point", "filled": True, "size": 22, "opacity": 0.65, "aria": False}
     spec["encoding"] = {
         "x": number_axis("table", "log p(target | source), the table (nats)"),

@@ -42,7 +42,7 @@ def dev_bleu_chart(
         for number, iteration in enumerate(run.iterations, start=1)
     ]
     spec = base_spec(rows, "Dev BLEU of each tuning run by iteration; see the table of runs.", 300)
-    pick, colour, opacity = palette.picked("chosen", [*systems.values()])
+    pick, colour, opacity = palette.picked([*systems.values()])
     spec["encoding"] = {
         "x": _iterations(runs),
         "y": number_axis("dev BLEU", "dev BLEU"),
@@ -197,7 +197,7 @@ def precision_chart(comparison: Comparison, palette: Palette, name: str) -> Char
 
 def _picked_lines(palette: Palette, shown: Sequence[str], x: Spec, y: Spec, told: object) -> Spec:
     """Lines with points, one a system, which is picked in the legend."""
-    pick, colour, opacity = palette.picked("chosen", shown)
+    pick, colour, opacity = palette.picked(shown)
     return {
         "params": [pick],
         "mark": {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5},

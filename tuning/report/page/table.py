@@ -15,7 +15,6 @@ from tuning.compare.comparison import (
     FarScores,
     NgramMatches,
     ResultRow,
-    WordAccuracy,
 )
 from tuning.loop.run_directory import TuningRun
 from tuning.report.comparison_table import (
@@ -38,13 +37,7 @@ BLEU_NOTE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell.
-
-    Attributes:
-        text: the text shown.
-        value: the value sorted by; None sorts by the text.
-        strong: whether it is highlighted.
-    """
+    """One cell, sorted by its value or, without one, by its text; a strong one is highlighted."""
 
     text: str
     value: float | None = None
@@ -53,11 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Attributes:
-        rows: one cell for each heading; the first one names the row.
-    """
+    """A table; each row has one cell for each heading, the first of which names it."""
 
     caption: str
     columns: list[str]
@@ -102,17 +91,10 @@ def _bleu_cells(name: str, scores: ResultRow | FarScores, has_control: bool) -> 
         _spread(row.dev_bleu, row.dev_sd) if row else Cell(""),
         _spread(scores.test_bleu, scores.test_sd),
         number(scores.bootstrap_sd, 2),
-        *_both_contrasts(scores, has_control),
+        *_contrast_cells(scores.against_baseline),
+        *(_contrast_cells(scores.against_control)[::3] if has_control else ()),
         number(row.n_runs if row else None, 0),
     ]
-
-
-def _both_contrasts(scores: ResultRow | FarScores, has_control: bool) -> list[Cell]:
-    cells = [*_contrast_cells(scores.against_baseline)]
-    if has_control:
-        delta, _, _, holm = _contrast_cells(scores.against_control)
-        cells += [delta, holm]
-    return cells
 
 
 def _contrast_cells(contrast: Contrast | None) -> tuple[Cell, Cell, Cell, Cell]:
@@ -177,7 +159,11 @@ def word_table(comparison: Comparison) -> Table | None:
     if not classes:
         return None
     rows = [
-        [Cell(row.system), *(_f1_cell(words) for words in row.words)] for row in comparison.rows
+        [
+            Cell(row.system),
+            *(number(words.f1 if words.n_reference_words else None, 1) for words in row.words),
+        ]
+        for row in comparison.rows
     ]
     sizes = ", ".join(f"{words.n_reference_words:,} ({words.label})" for words in classes)
     notes = [
@@ -187,10 +173,6 @@ def word_table(comparison: Comparison) -> Table | None:
     ]
     caption = "Accuracy of words by their frequency in the training text"
     return Table(caption, ["system", *(words.label for words in classes)], rows, notes)
-
-
-def _f1_cell(words: WordAccuracy) -> Cell:
-    return number(words.f1 if words.n_reference_words else None, 1)
 
 
 def ngram_tables(comparison: Comparison) -> list[Table]:
@@ -323,13 +305,12 @@ def command_table(runs: Mapping[str, TuningRun]) -> Table:
     """The system tuned by each run, and the commands of its features."""
     rows = []
     for name, run in runs.items():
-        shown = {key: value for key, value in run.decoder.items() if _is_shown(key, value)}
-        settings = ", ".join(f"{key} {value}" for key, value in shown.items())
+        settings = ", ".join(
+            f"{key} {value}"
+            for key, value in run.decoder.items()
+            if key != "neural_lm" and value not in (None, False, [])
+        )
         commands = "; ".join(f"{key}: {command}" for key, command in run.commands().items())
         rows.append([Cell(x) for x in (name, run.ini, str(run.nbest_size), settings, commands)])
     columns = ["run", "system file", "n-best", "search", "commands of features"]
     return Table("What each run tuned", columns, rows).without_empty_columns()
-
-
-def _is_shown(key: str, value: object) -> bool:
-    return key != "neural_lm" and value not in (None, False, [])

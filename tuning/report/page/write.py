@@ -14,10 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.textio import write_bytes
 from moses_bridge.formats.words import without_escapes
 from tuning.compare.translated_text import Output, TranslatedText
-from tuning.report.page.contents import PageContents, ReportInputs, gather
+from tuning.report.page.contents import PageContents, gather
+from tuning.report.page.inputs import ReportInputs
 
 HERE = Path(__file__).parent
 # Texts that would end a script element or begin a comment in it are written as escapes.
@@ -42,8 +43,7 @@ def write_report(inputs: ReportInputs, out: Path) -> None:
         library = plotting_library()
         progress.update(note="scripts joined")
         page = render(contents, library)
-        with open_write(out) as stream:
-            stream.write(page.encode("utf-8", "replace"))
+        write_bytes(out, page.encode("utf-8", "replace"))
         progress.update(note="written")
 
 
@@ -109,10 +109,7 @@ def _text_data(text: TranslatedText) -> dict[str, Any]:
 
 
 def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
-    """Text, BLEU, chrF and changed words of each distinct output, and each system's output among them.
-
-    Systems often agree, so equal outputs are written once.
-    """
+    """Text, BLEU, chrF and changed words of each distinct output, and each system's output among them."""
     distinct = {output.text: output for output in outputs}
     places = {text: place for place, text in enumerate(distinct)}
     rows: list[list[Any]] = []

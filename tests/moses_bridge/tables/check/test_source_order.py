@@ -14,8 +14,8 @@ def table(tmp_path: Path, text: bytes) -> Path:
 
 def test_order_is_that_of_bytes(tmp_path: Path) -> None:
     rows = [b"B ||| x ||| 1\n", b"a ||| x ||| 1\n", b"\xc3\xa9 ||| x ||| 1\n"]
-    assert check_table(table(tmp_path, b"".join(rows))).order.sorted_rows
-    assert not check_table(table(tmp_path, b"".join(rows[::-1]))).order.sorted_rows
+    assert check_table(table(tmp_path, b"".join(rows))).order.first_unsorted is None
+    assert check_table(table(tmp_path, b"".join(rows[::-1]))).order.first_unsorted is not None
 
 
 def test_order_against_lists_and_sets(tmp_path: Path) -> None:
@@ -30,6 +30,6 @@ def test_order_against_lists_and_sets(tmp_path: Path) -> None:
             if source in sources[: number - 1] and source != sources[number - 2]
         ]
         assert order.n_sources == len(set(sources))
-        assert order.sorted_rows == (lines == sorted(lines))
+        assert (order.first_unsorted is None) == (lines == sorted(lines))
         assert order.first_ungrouped == (back[0] if back else None)
-        assert order.grouped == (not back)
+        assert (order.first_ungrouped is None) == (not back)

@@ -12,7 +12,7 @@ import pytest
 from tuning.compare.systems import CompareConfig, compare
 from tuning.compare.translations import output_path
 from tuning.loop.run_directory import Iteration, TuningRun, save_run
-from tuning.report.page.contents import ReportInputs
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.write import write_comparison
 
 WORDS = [

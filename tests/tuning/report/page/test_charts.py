@@ -10,7 +10,8 @@ import pytest
 
 from tuning.compare.translated_text import read_translated_text
 from tuning.report.page.chart import COLOURS, FEW_SYSTEMS, MUTED, Chart, Palette
-from tuning.report.page.contents import ReportInputs, gather
+from tuning.report.page.contents import gather
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.system_charts import length_chart
 
 if TYPE_CHECKING:
@@ -143,9 +144,9 @@ def test_a_system_has_one_colour_in_all_charts(charts: dict[str, Chart]) -> None
 
 def test_of_many_systems_the_best_is_picked() -> None:
     names = [f"S{number}" for number in range(FEW_SYSTEMS + 1)]
-    pick, _, _ = Palette(names, "S2").picked("chosen", names)
+    pick, _, _ = Palette(names, "S2").picked(names)
     assert pick["value"] == [{"system": "S2"}]
-    pick, _, _ = Palette(names, "S2").picked("chosen", names[3:])
+    pick, _, _ = Palette(names, "S2").picked(names[3:])
     assert "value" not in pick
 
 

@@ -20,7 +20,8 @@ from moses_bridge.base.errors import ConfigError, InputError, MissingExtraError,
 from tuning.cli import main
 from tuning.compare.comparison import read_comparison
 from tuning.compare.translations import output_path
-from tuning.report.page.contents import ReportInputs, gather
+from tuning.report.page.contents import gather
+from tuning.report.page.inputs import ReportInputs
 from tuning.report.page.write import plotting_library, render, write_report
 from tuning.report.verdict import verdict
 
