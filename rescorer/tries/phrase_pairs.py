@@ -86,15 +86,10 @@ def prepare_pairs(
     new_losses: Callable[[Any, Any, PairWords], Losses],
     whole_batches: bool = False,
 ) -> Prepared:
-    """Read the pairs of a phrase table and make a network for their words.
+    """Read the distinct pairs of a phrase table and make a network for their words.
 
-    Args:
-        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`, unless given.
-        config: settings.
-        seed: of held-out pairs, order and samples.
-        new_network: makes the network from settings and shortlists.
-        new_losses: makes its losses from network, settings and words.
-        whole_batches: whether the loss of a batch is more than the sum over its pairs.
+    Shortlists come from the data's `texts`, unless given. `new_network` makes the network from settings and
+    shortlists, `new_losses` its losses from network, settings and words; for `whole_batches` see `TrieTask`.
 
     Raises:
         InputError: the table is malformed or has no usable pair, or `cache` is no cache.
@@ -152,12 +147,7 @@ class PhrasePairs:
     """Phrase pairs in pools; a `BatchSource`.
 
     An epoch goes through the pools in random order. Held-out pairs are some of the first pool, a sample of all
-    sources.
-
-    Args:
-        pools: all pairs.
-        config: settings.
-        seed: of the held-out pairs, of the order and of what an update draws.
+    sources. The seed is of the held-out pairs, of the order and of what an update draws.
     """
 
     def __init__(self, pools: Pools, config: PairTrainingConfig, seed: int) -> None:

@@ -81,12 +81,8 @@ class _Depth(NamedTuple, Generic[Values]):
 class TrieScorer(Generic[Source, State, Carried, Inputs]):
     """Natural log p(target | source) of a recurrent network, for whole tables.
 
-    Several threads may use one scorer.
-
-    Args:
-        network: on the device it computes on.
-        layer: its output layer.
-        shortlists: ids of the words; without a source shortlist all targets share one empty source.
+    Several threads may use one scorer. The network is on the device it computes on; without a source shortlist
+    all targets share one empty source.
     """
 
     needs_links = False
@@ -249,12 +245,7 @@ def generator_with(
 
 
 class WordTables(Generic[Source, State, Carried, Inputs]):
-    """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest.
-
-    Args:
-        network: makes the steps.
-        output: the trained output layer.
-    """
+    """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest."""
 
     def __init__(
         self, network: Recurrent[Source, State, Carried, Inputs], output: nn.Linear

@@ -96,14 +96,7 @@ class WindowTrainingConfig(Limited):
 
 
 class WindowTask:
-    """The batches and losses of windows.
-
-    Args:
-        network: the network in training; a `Windowed`.
-        rows: windows, each followed by the predicted word.
-        config: settings.
-        seed: seed of the order and the samples.
-    """
+    """The batches and losses of windows; the network is a `Windowed`, the seed of the order and the samples."""
 
     def __init__(
         self, network: Any, rows: WindowRows, config: WindowTrainingConfig, seed: int

@@ -95,13 +95,7 @@ class ChosenPairs:
 
 
 class PairPools:
-    """Pairs as the word ids of a network, pool by pool.
-
-    Args:
-        pairs: the pairs.
-        shortlists: the network's.
-        weighting: how much each pair counts.
-    """
+    """Pairs as the word ids of a network, pool by pool."""
 
     def __init__(self, pairs: ChosenPairs, shortlists: Shortlists, weighting: Weighting) -> None:
         source, target = shortlists
