@@ -237,6 +237,23 @@ def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.flo
         yield _Depth(depth.parents, log_probs, depth.rows, depth.ends, end_log_probs)
 
 
+class ValueScorer:
+    """The scorer of a network that predicts no word: the values of a function of one pair or more, (n_pairs,).
+
+    Several threads may use one scorer.
+    """
+
+    needs_links = False
+
+    def __init__(self, values_of: Callable[[Batch], Tensor], shortlist: Vocabulary) -> None:
+        self.shortlist, self._values_of = shortlist, values_of
+
+    @torch.inference_mode()
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        return self._values_of(batch).double().cpu().numpy() if len(batch) else np.zeros(0)
+
+
 def generator_with(
     new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
 ) -> Callable[[TrainedModel[Any], Compute], TargetGenerator]:
