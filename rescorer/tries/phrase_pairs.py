@@ -21,7 +21,7 @@ from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
 from rescorer.layers.predicted import WordSampler
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.pairs.pair_pools import open_pairs
+from rescorer.training.pairs.pair_pools import PairPools, open_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
 from rescorer.training.word_counts import ChosenShortlists, WordCounts, choose_shortlists
@@ -107,7 +107,7 @@ def prepare_pairs(
         shortlists, record = chosen.shortlists, {"shortlists": chosen.record()}
     network = new_network(config, shortlists)
     losses = new_losses(network, config, PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
-    source = PhrasePairs(pairs.pools(shortlists, config.weighting), config, seed)
+    source = PhrasePairs(PairPools(pairs, shortlists, config.weighting), config, seed)
     task = TrieTask(source, losses, whole_batches)
     record |= {
         "n_pairs": sum(pairs.sizes),
@@ -119,8 +119,8 @@ def prepare_pairs(
 
 def choice_of(config: PairTrainingConfig) -> PairChoice:
     """Which rows of a table are learned from."""
-    reverses = reverses_sides(config.reading)
-    return PairChoice.of(config.max_phrase_words, config.weighting, config.min_prob, reverses)
+    with_counts, reverses = config.weighting != "distinct", reverses_sides(config.reading)
+    return PairChoice(config.max_phrase_words, config.min_prob, with_counts, reverses)
 
 
 def _chosen_shortlists(

@@ -32,7 +32,7 @@ def open_pairs(
     seed: int = 0,
     cache: StrPath | None = None,
 ) -> ChosenPairs:
-    """The distinct pairs of a phrase table, read once; `ChosenPairs.pools` gives them as word ids.
+    """The distinct pairs of a phrase table, read once; `PairPools` gives them as word ids.
 
     Args:
         table: a phrase table.
@@ -78,10 +78,6 @@ class ChosenPairs:
             add_counts(counts, self._part(number))
         source, target = (WordCounts.among(self.files.words, side) for side in counts)
         return source, target
-
-    def pools(self, shortlists: Shortlists, weighting: Weighting) -> PairPools:
-        """The pairs as the word ids of a network, pool by pool; see `PairPools`."""
-        return PairPools(self, shortlists, weighting)
 
     def content(self) -> Iterator[bytes]:
         """Bytes that identify these pairs."""

@@ -37,17 +37,6 @@ class PairChoice:
     with_counts: bool = False
     reverse_sides: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        max_phrase_words: int,
-        weighting: Weighting,
-        min_prob: float = 0.0,
-        reverse_sides: bool = False,
-    ) -> PairChoice:
-        """The choice needed for a weighting."""
-        return cls(max_phrase_words, min_prob, weighting != "distinct", reverse_sides)
-
 
 def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.float64]:
     """Weight of each pair in the loss, from their joint counts, *Shape:* (n_pairs,).
