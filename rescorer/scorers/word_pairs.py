@@ -141,7 +141,7 @@ def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:
     """Sums of the weights of a batch."""
     sources, targets = batch.sources, batch.targets
     table = network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
-    return ContrastValues(table, table[sources.which, targets.which])
+    return table, table[sources.which, targets.which]
 
 
 def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> WordPairs:

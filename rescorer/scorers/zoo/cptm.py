@@ -165,7 +165,7 @@ def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> Con
     source_codes = network.codes(sources.ids, sources.lens)
     target_codes = network.codes(words.target_ids[targets.ids], targets.lens)
     pairs = similarities(source_codes[sources.which], target_codes[targets.which])
-    return ContrastValues(source_codes @ target_codes.T, pairs)
+    return source_codes @ target_codes.T, pairs
 
 
 def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:
