@@ -24,7 +24,7 @@ from moses_bridge.base.options import (
     option,
 )
 from rescorer.cli.options import DeviceOptions
-from rescorer.contract.choices import OutputFormat
+from rescorer.contract.choices import OutputFormat, reverses_sides
 
 if TYPE_CHECKING:
     from rescorer.contract.target_generation import GenerationConfig
@@ -97,7 +97,7 @@ def generate(options: GenerateOptions, search: BeamOptions, device: DeviceOption
     Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
     with loading():
-        from rescorer.models.model_directory import generator_of_model, model_reverses_sides
+        from rescorer.models.model_directory import generator_of_model, record_of_model
         from rescorer.views.generated_phrases import generate_phrases
 
     config = replace(
@@ -107,7 +107,7 @@ def generate(options: GenerateOptions, search: BeamOptions, device: DeviceOption
         seed=options.seed,
     )
     model, table = options.model, options.table
-    if table is not None and model_reverses_sides(model):
+    if table is not None and reverses_sides(record_of_model(model).reading):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, device.compute, device.trust_code)
     phrases, out = str(options.phrases), str(options.out)

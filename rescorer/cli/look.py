@@ -250,7 +250,7 @@ def perplexity(
     compute, trust_code = computing.compute, computing.trust_code
     loaded = [load_text_model(path, compute, trust_code, pretrained) for path in models]
     report = perplexities(loaded, Data(text, source, links))
-    click.echo(json.dumps(report.as_json(), indent=1) if form == "json" else str(report))
+    click.echo(json.dumps(dataclasses.asdict(report), indent=1) if form == "json" else str(report))
 
 
 def _line_numbers(text: str | None) -> list[int]:

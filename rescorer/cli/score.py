@@ -36,9 +36,9 @@ from rescorer.models.pretrained.settings import PretrainedSettings
 
 def _print_log_z(model: Path, unnormalized: bool) -> None:
     """Print log Z on held-out text on standard error, if raw scores replace exact ones."""
-    from rescorer.models.model_directory import log_z_of
+    from rescorer.models.model_directory import record_of_model
 
-    log_z = log_z_of(model)
+    log_z = record_of_model(model).log_z
     if log_z or unnormalized:
         click.echo(f"{model}: {log_z or 'log Z held out: not measured in its training'}", err=True)
 

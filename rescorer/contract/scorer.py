@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class LogZ(NamedTuple):
@@ -70,26 +66,6 @@ class WordScorer(Protocol):
 
         Words outside a shortlist are <unk>.
         """
-
-
-class ValueScorer:
-    """The scorer of a network that predicts no word: the values of a function of one pair or more, (n_pairs,).
-
-    Several threads may use one scorer.
-    """
-
-    needs_links = False
-
-    def __init__(self, values_of: Callable[[Batch], Tensor], shortlist: Vocabulary) -> None:
-        self.shortlist, self._values_of = shortlist, values_of
-
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `Scorer`."""
-        import torch
-
-        with torch.inference_mode():
-            values = self._values_of(batch).double().cpu().numpy() if len(batch) else np.zeros(0)
-        return np.asarray(values)
 
 
 @dataclass(frozen=True)

@@ -64,17 +64,7 @@ def compile_gates(network: nn.Module) -> None:
 
 
 def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: Tensor) -> Tensor:
-    """Add rows of one float32 table to rows of another one.
-
-    Args:
-        table: *Shape:* (any, width).
-        chosen: row numbers in it; -1 is the last one, *Shape:* (n,).
-        other: *Shape:* (any, width).
-        chosen_of_other: row numbers in it, *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n, width).
-    """
+    """Add chosen rows of one float32 table to those of another one, *Shape:* (n, width); -1 is the last row."""
     if table.device.type != "cpu":
         return table[chosen] + other[chosen_of_other]
     result = torch.empty(len(chosen), table.shape[1])
@@ -123,14 +113,9 @@ def maxout(pieces: Tensor) -> Tensor:
 
 
 def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
-    """The maximum of each two neighbours of a sum, in one pass and without gradients.
+    """The maximum of each two neighbours of a sum, in one pass and without gradients, *Shape:* (n or more, m).
 
-    Args:
-        products: on the CPU, with the padding of `narrow_rows`, *Shape:* (n or more, 2 m).
-        addends: float32, *Shape:* (n, 2 m).
-
-    Returns:
-        In the type of the products, with the zero rows of `narrow_rows`, *Shape:* (n or more, m).
+    Products, (n or more, 2 m), and result have the zero rows of `narrow_rows`; addends are float32, (n, 2 m).
     """
     firsts = addends.view(len(addends), addends.shape[1] // MAXOUT_PIECES, MAXOUT_PIECES)[..., 0]
     result = room_for_rows(firsts, products.dtype)

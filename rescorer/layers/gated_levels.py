@@ -76,21 +76,13 @@ def are_first_children(parents: Ints) -> NDArray[np.bool_]:
 
 
 class _Level(NamedTuple):
-    """The nodes of a level and the heads, the nodes of the level before that have children.
-
-    Attributes:
-        nodes: among all nodes.
-        parents: the parent of each node in the level before, rising, *Shape:* (n,).
-        firsts: the first child of each head, and n at the end, *Shape:* (n_heads + 1,).
-        node_rows: rows of the nodes in products, including the zero rows of `narrow_rows`.
-        head_rows: the same for the heads.
-    """
+    """The nodes of a level and the heads, the nodes of the level before that have children."""
 
     nodes: slice
-    parents: Ints
-    firsts: Ints
-    node_rows: slice
-    head_rows: slice
+    parents: Ints  # of each node in the level before, rising, (n,)
+    firsts: Ints  # the first child of each head, and n at the end, (n_heads + 1,)
+    node_rows: slice  # of the nodes in products, with the zero rows of `narrow_rows`
+    head_rows: slice  # the same for the heads
 
 
 def _levels(parents: Sequence[Ints], dtype: torch.dtype) -> list[_Level]:

@@ -72,14 +72,7 @@ def _on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 @njit(nogil=True, fastmath=True, error_model="numpy")
 def _add_tile(products: Numbers, bias: Floats, shifts: Floats, sums: Floats) -> None:
-    """Add a tile of logits to each row's running sum of exp(logit - shift).
-
-    Args:
-        products: logits without bias, or the bits of their bfloat16, *Shape:* (n, words of the tile).
-        bias: *Shape:* (words of the tile,).
-        shifts: near the highest logit of each row so far, *Shape:* (n,).
-        sums: *Shape:* (n,).
-    """
+    """Add a tile of logits, without bias (n, words), to each row's sum of exp(logit - shift), (n,)."""
     for row in range(products.shape[0]):
         shift, total = shifts[row], LARGEST_SUM
         if shift != NO_SHIFT:

@@ -40,27 +40,14 @@ class OutputLayer(Protocol):
         """Natural log of the denominator Z of each row, *Shape:* (n, w) -> (n,)."""
 
     def log_probs(self, rows: Tensor, log_z: Tensor, words: Tensor) -> Tensor:
-        """Natural log p of a word for each row.
-
-        Args:
-            rows: *Shape:* (n, w).
-            log_z: log Z of the rows, *Shape:* (n,).
-            words: *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n,).
-        """
+        """Natural log p of a word (n,) for each row (n, w) with its log Z (n,): *Shape:* (n,)."""
 
 
 class ExactOutputLayer:
     """The softmax.
 
-    Logits of the given words are computed in float32; only the denominator, where errors average out, has the
-    precision of the products.
-
-    Args:
-        output: the trained layer.
-        dtype: type of the products in the denominator.
+    Logits of the given words are computed in float32; only the products of the denominator, where errors
+    average out, have the type `dtype`.
     """
 
     def __init__(self, output: nn.Linear, dtype: torch.dtype) -> None:
@@ -83,10 +70,8 @@ class ExactOutputLayer:
     def _with_exact_term(
         self, log_z: Tensor, rows: Tensor, words: Tensor, logits: Tensor
     ) -> Tensor:
-        """Replace the word's own term of the denominators by the float32 one, *Shape:* (n,).
-
-        Where the network is sure of a word, that word's rounding is nearly all of the denominator's.
-        """
+        """Replace the word's own term of the denominators by the float32 one, *Shape:* (n,)."""
+        # Where the network is sure of a word, that word's rounding is nearly all of the denominator's.
         dtype = self.narrow_weight.dtype
         if dtype == torch.float32:
             return log_z
@@ -149,12 +134,7 @@ def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
 
 @torch.no_grad()
 def flatten_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
-    """Bring log Z of an output layer near 0, in place.
-
-    Args:
-        output: the trained layer.
-        parts: typical rows, *Shape:* (n, w) each; without any the layer stays as it is.
-    """
+    """Bring log Z of a trained output layer near 0, in place, by typical rows, (n, w); without any it stays."""
     width = output.in_features + 1
     squares, products = torch.zeros(width, width).double(), torch.zeros(width).double()
     for rows in parts:

@@ -36,12 +36,9 @@ class Candidates(NamedTuple):
 
 
 class WordSampler:
-    """Draws the words of each update.
+    """Draws n_sampled words in addition to the `update_words` running words of each update.
 
-    Args:
-        shares: share of each word in the training text, *Shape:* (V,).
-        update_words: running words of an update.
-        n_sampled: words drawn in addition to those of the update.
+    `shares` are those of each word in the training text, *Shape:* (V,).
     """
 
     def __init__(self, shares: NDArray[np.float64], update_words: int, n_sampled: int) -> None:
@@ -82,12 +79,7 @@ def output_loss(
 ) -> Tensor:
     """Weighted sum of -log p, natural log, over all words of the output layer, *Shape:* ().
 
-    Args:
-        output: the layer.
-        rows: input of the layer, *Shape:* (n, w).
-        predicted: the words.
-        product_type: type of the layer's products.
-        alpha: weight of log^2 Z, added for each word.
+    Rows are the layer's inputs, *Shape:* (n, w); alpha is the weight of log^2 Z, added for each word.
     """
     return _summed(rows, output.weight, output.bias, predicted, product_type, alpha)
 

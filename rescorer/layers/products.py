@@ -26,15 +26,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert rows to a type; bfloat16 on a CPU is padded with zero rows to a multiple of a step.
-
-    Args:
-        rows: *Shape:* (n, width).
-        dtype: type of the product.
-
-    Returns:
-        *Shape:* (n or more, width).
-    """
+    """Convert rows (n, width) to a type; bfloat16 on a CPU is padded with zero rows to a multiple of a step."""
     if rows.device.type != "cpu" or n_narrow_rows(len(rows), dtype) == len(rows):
         return rows.to(dtype)
     narrow = room_for_rows(rows, dtype)
@@ -69,12 +61,7 @@ def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class NarrowLinear(nn.Module):
-    """A trained layer with its product in another type; it is not trained further.
-
-    Args:
-        layer: the trained one.
-        dtype: type of the product; the bias is added in float32.
-    """
+    """A trained layer, not trained further, with its product in another type; the bias is added in float32."""
 
     def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
         super().__init__()

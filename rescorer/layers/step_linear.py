@@ -109,12 +109,7 @@ class StepLinear(nn.Linear):
 
 @contextlib.contextmanager
 def shared_steps(network: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Compute with the `StepLinear` layers of a network in the way that is fast for training.
-
-    Args:
-        network: the network in training.
-        dtype: type of the products; sums are float32.
-    """
+    """Let the steps share the weights of a network's `StepLinear` layers; sums of products are float32."""
     layers = [layer for layer in network.modules() if isinstance(layer, StepLinear)]
     try:
         for layer in layers:

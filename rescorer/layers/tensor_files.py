@@ -14,13 +14,7 @@ from moses_bridge.base.textio import open_write
 
 
 def check_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path, hint: str) -> None:
-    """Refuse tensors that cannot be the weights of a network.
-
-    Args:
-        network: its own weights may be on the device "meta".
-        tensors: weights by name.
-        path: their file, for the error message.
-        hint: what to do if they do not fit.
+    """Refuse tensors of a file that cannot be the weights of a network, whose own may be on the device "meta".
 
     Raises:
         InputError: names, shapes or types differ from the network's, or a weight is not finite.

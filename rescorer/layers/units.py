@@ -78,11 +78,7 @@ class GatedUnit(nn.Module):
     """h_t = z h_{t-1} + (1 - z) tanh(W x + U (r h_{t-1})), the reset gate before the product.
 
     Cho et al. (2014), section 2.3, equations 5 to 8. torch.nn.GRU resets after the product (the first arXiv
-    version), so its weights cannot be used.
-
-    Args:
-        input_width: width of x.
-        hidden_width: d, width of h.
+    version), so its weights cannot be used. d, the width of h, is `hidden_width`.
     """
 
     recurrent_layers: tuple[str, ...] = ("recurrent_gates", "recurrent_candidate")
@@ -150,11 +146,8 @@ class LstmUnit(nn.Module):
     """c_t = f c_{t-1} + i tanh(W_g x + U_g h_{t-1}), h_t = o tanh(c_t), without peepholes.
 
     Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000), as in Zaremba et al. (2014),
-    section 3, equations 1 to 6. The blocks have the order of torch.nn.LSTM: i, f, g, o.
-
-    Args:
-        input_width: width of x.
-        hidden_width: d, width of h and of c.
+    section 3, equations 1 to 6. The blocks have the order of torch.nn.LSTM: i, f, g, o. d, the width of h and
+    of c, is `hidden_width`.
     """
 
     recurrent_layers: tuple[str, ...] = ("recurrent",)

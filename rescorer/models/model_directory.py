@@ -18,7 +18,7 @@ from moses_bridge.base.json_files import write_json
 from rescorer.contract.architectures import Architecture, is_foreign, load
 from rescorer.contract.choices import reverses_sides
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import LogZ, NamedScorer
+from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE, TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -214,23 +214,13 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
         )
 
 
-def model_reverses_sides(directory: Path) -> bool:
-    """Whether the model of a directory was trained on swapped sides.
+def record_of_model(directory: Path) -> TrainingRecord:
+    """The record of the training of a model.
 
     Raises:
         InputError: the directory is not a whole model.
     """
-    reading = TrainingRecord.of(read_description(directory)).reading
-    return reverses_sides(reading)
-
-
-def log_z_of(directory: Path) -> LogZ | None:
-    """The log Z of held-out text measured by a model's training; None if it was not measured.
-
-    Raises:
-        InputError: the directory is not a whole model.
-    """
-    return TrainingRecord.of(read_description(directory)).log_z
+    return TrainingRecord.of(read_description(directory))
 
 
 def ngram_scorer_of_model(
@@ -261,7 +251,7 @@ def translator_of_model(
         InputError: see `generator_of_model`.
         ConfigError: the model reads target text, or see `scorer_of_model`.
     """
-    if model_reverses_sides(directory):
+    if reverses_sides(record_of_model(directory).reading):
         raise ConfigError(
             f"{directory} was trained with reversed sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"

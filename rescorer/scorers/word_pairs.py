@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, AtMost, Limited
 from rescorer.contract.architectures import Architecture, PhraseValues
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
@@ -34,7 +33,8 @@ from rescorer.tries.contrast import (
     ContrastTrainingConfig,
     ContrastValues,
 )
-from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+from rescorer.tries.phrase_pairs import prepare_pairs
+from rescorer.tries.scoring import ValueScorer
 
 # Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
 Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -130,20 +130,18 @@ class WordPairsTrainingConfig(ContrastTrainingConfig):
 
 def prepare(data: Data, config: WordPairsTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
-    return prepare_pairs(data, config, seed, empty_network, _losses, whole_batches=True)
 
+    def losses(network: WordPairs, *_: object) -> ContrastLosses:
+        return ContrastLosses(lambda batch: contrast(network, batch))
 
-def _losses(
-    network: WordPairs, config: WordPairsTrainingConfig, words: PairWords
-) -> ContrastLosses:
-    return ContrastLosses(lambda batch: contrast(network, batch))
+    return prepare_pairs(data, config, seed, empty_network, losses, whole_batches=True)
 
 
 def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:
     """Sums of the weights of a batch."""
     sources, targets = batch.sources, batch.targets
     table = network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
-    return ContrastValues(table, table[sources.which, targets.which])
+    return table, table[sources.which, targets.which]
 
 
 def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> WordPairs:

@@ -46,16 +46,6 @@ class LogRecord:
     learning_rate: float
 
 
-class NoLog:
-    """The log of a process that writes none."""
-
-    def append(self, record: LogRecord) -> None:
-        """Ignore a record."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class TrainingLog:
     """training.jsonl of a directory and, if tensorboardX is installed, its event file; close it at the end.
 

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -21,7 +21,7 @@ from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.trained_model import TRAINING_STATE
 from rescorer.contract.training import Task, TaskBatch
-from rescorer.training.log import LogRecord, NoLog, TrainingLog
+from rescorer.training.log import LogRecord, TrainingLog
 from rescorer.training.loop_config import RECIPES, LoopConfig
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.state import OF_TRAINING, load_training_state, save_training_state
@@ -148,7 +148,12 @@ class Trainer(Generic[TaskBatch]):
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
         self._minutes_before = self.report.minutes
         device = next(self.network.parameters()).device
-        with closing(self._new_log()) as log, repeatable_sums(device):
+        with ExitStack() as stack:
+            log = None
+            if self.peers.is_first:
+                at = self.at.evaluated_update, self.report.minutes
+                log = stack.enter_context(closing(TrainingLog(self.directory, *at)))
+            stack.enter_context(repeatable_sums(device))
             self._train(log)
         self.network.load_state_dict(self.best_weights)
         return self.report
@@ -163,12 +168,7 @@ class Trainer(Generic[TaskBatch]):
                 "processes, or make batches larger"
             )
 
-    def _new_log(self) -> TrainingLog | NoLog:
-        if not self.peers.is_first:
-            return NoLog()
-        return TrainingLog(self.directory, self.at.evaluated_update, self.report.minutes)
-
-    def _train(self, log: TrainingLog | NoLog) -> None:
+    def _train(self, log: TrainingLog | None) -> None:
         """Make the remaining updates, evaluate the last one, and save the state."""
         loss = None
         self._clock = self._saved = self._evaluated = self._now()
@@ -181,7 +181,7 @@ class Trainer(Generic[TaskBatch]):
                 share = None if share is None else self._share_done()
                 progress.update(note=self._note(loss), share=share)
                 if evaluate or self._evaluation_is_due():
-                    log.append(self._evaluate(loss))
+                    self._evaluate(loss, log)
                 if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:
                     self._save()
         is_interrupted = self._end() == INTERRUPTED
@@ -189,7 +189,7 @@ class Trainer(Generic[TaskBatch]):
             print_note("interrupted: the best weights will be saved; a second signal ends at once")
             self._save()  # before an evaluation that the resumed training does not make
         if self.at.evaluated_update < self.report.n_updates:
-            log.append(self._evaluate(loss))
+            self._evaluate(loss, log)
         self.report.ended = INTERRUPTED if is_interrupted else self._end() or ""
         if not is_interrupted:
             self._save()
@@ -274,8 +274,8 @@ class Trainer(Generic[TaskBatch]):
         return self.config.max_minutes > 0 and waited >= 60 * self.config.evaluation_minutes
 
     @torch.no_grad()
-    def _evaluate(self, training_loss: float | None) -> LogRecord:
-        """Measure the held-out loss and keep the weights if they are the best."""
+    def _evaluate(self, training_loss: float | None, log: TrainingLog | None) -> None:
+        """Measure and log the held-out loss, and keep the weights if they are the best."""
         self.network.eval()
         held_out = self.task.held_out_loss()
         self.network.train()
@@ -293,7 +293,8 @@ class Trainer(Generic[TaskBatch]):
         record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
-        return record
+        if log is not None:
+            log.append(record)
 
     def _count_worse(self) -> None:
         self.at.n_worse += 1

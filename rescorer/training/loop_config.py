@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import nn
@@ -13,6 +13,8 @@ from torch import nn
 from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import dtype_of, fastest_precision
+from rescorer.contract.trained_model import Network
+from rescorer.layers.output_layer import start_normalised
 
 RecipeName = Literal["adam", "paper"]
 # Share of the training over which the rate rises at most.
@@ -104,6 +106,18 @@ class Recipe:
     rate: Callable[[LoopConfig, int, float], float]
     scale: Callable[[float], float]
     is_exact: bool
+
+
+def with_first_weights(network: Network, config: Any, of_paper: float) -> Network:
+    """Draw the weights of a new network, with the spread of its paper or, for None, scaled by the fan-in.
+
+    The papers' small weights suit Adadelta or SGD over days; scaling by the fan-in suits minutes of Adam.
+    """
+    drawn: Any = network
+    drawn.initialise(of_paper if config.loop.recipe == "paper" else None)
+    if config.self_normalisation:
+        start_normalised(drawn.output)
+    return network
 
 
 def _adam(parameters: Iterable[nn.Parameter], config: LoopConfig) -> torch.optim.Optimizer:

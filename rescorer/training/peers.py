@@ -21,10 +21,7 @@ FAILED = 1
 class Peers:
     """The processes of a distributed training; a single process needs no communication.
 
-    Args:
-        rank: of this process, from 0.
-        size: number of processes.
-        device: the device from which tensors can be sent.
+    `rank` is of this process, from 0; tensors can be sent from `device`.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, device: torch.device | str = "cpu") -> None:

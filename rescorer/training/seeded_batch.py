@@ -36,10 +36,8 @@ def held_out_mask(n_items: int, n_held_out: int, seed: int) -> NDArray[np.bool_]
 def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> NDArray[np.bool_]:
     """Which items are held out, *Shape:* (n_items,): n_held_out or a few more, in whole random groups.
 
-    Args:
-        groups: the group of each item; negative for an item in no group, never held out, *Shape:* (n_items,).
-        n_held_out: number of items; at most a tenth of all are held out.
-        seed: of the choice.
+    At most a tenth of all are held out. `groups` (n_items,) has the group of each, negative for an item in
+    none, which is never held out.
     """
     names, sizes = np.unique(groups[groups >= 0], return_counts=True)
     order = np.random.default_rng(seed).permutation(len(names))
@@ -99,13 +97,9 @@ def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]
 
 
 def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator, part: int = 0) -> Tensor:
-    """Set a random share of the units to zero and scale up the others to keep the mean.
+    """Set a random share, below 1, of the units (n, width) to zero and scale up the others to keep the mean.
 
-    Args:
-        hidden: units, as in the result, *Shape:* (n, width).
-        share: less than 1; 0 changes nothing.
-        rng: chooses the units.
-        part: with the same rng, the parts of an update leave out different units.
+    With the same rng, the parts of an update leave out different units.
     """
     if not share:
         return hidden

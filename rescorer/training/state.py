@@ -29,14 +29,7 @@ def save_training_state(
     optimizer: torch.optim.Optimizer,
     progress: Mapping[str, Any],
 ) -> None:
-    """Write everything needed to continue a training.
-
-    Args:
-        directory: of the model.
-        weights: sets of weights by name.
-        optimizer: its state is saved too.
-        progress: any JSON value.
-    """
+    """Write all that continues a training: sets of weights by name, the optimizer's state, and a JSON value."""
     tensors = {
         f"{kind}/{name}": tensor for kind, part in weights.items() for name, tensor in part.items()
     }
@@ -51,16 +44,10 @@ def save_training_state(
 def load_training_state(
     directory: Path, kinds: Sequence[str], network: nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
-    """Read the result of `save_training_state`, and restore the optimizer.
-
-    Args:
-        directory: of the model.
-        kinds: names of the sets of weights.
-        network: checks the weights.
-        optimizer: gets its state back.
+    """Read the result of `save_training_state`, and restore the optimizer; the network checks the weights.
 
     Returns:
-        The sets of weights and the progress; None if there is no such file.
+        The sets of weights of these kinds, and the progress; None if there is no such file.
 
     Raises:
         InputError: the file is damaged or of another network.

@@ -134,13 +134,7 @@ class ChosenShortlists:
 def choose_shortlists(
     counts: Sequence[WordCounts], n_words: int, coverage: float
 ) -> ChosenShortlists:
-    """The most frequent words of both sides.
-
-    Args:
-        counts: frequencies of the words of the source and of the target side.
-        n_words: words of each side, if coverage is 0.
-        coverage: otherwise, the fewest words that make up this share of each side's running words.
-    """
+    """The n_words most frequent words of each side; with a coverage, the fewest with that share of all."""
     source, target = (
         Vocabulary(of_side.most_frequent(_n_covering(of_side, coverage) if coverage else n_words))
         for of_side in counts

@@ -95,28 +95,20 @@ class ContrastBatch(NamedTuple):
         return cls(sources, targets, data.weights[rows])
 
 
-class ContrastValues(NamedTuple):
-    """The values of a model for the phrases of a batch.
-
-    Attributes:
-        table: v of each source with each target, *Shape:* (S, T).
-        pairs: v of the pairs, *Shape:* (n_pairs,).
-    """
-
-    table: Tensor
-    pairs: Tensor
+# v of each source of a batch with each target, *Shape:* (S, T), and of the pairs, *Shape:* (n_pairs,).
+ContrastValues = tuple[Tensor, Tensor]
 
 
 def contrastive_loss(batch: ContrastBatch, values: ContrastValues) -> Tensor:
     """Weighted sum of the losses of the pairs, natural log, *Shape:* ()."""
-    table = values.table
+    table, of_pairs = values
     which_source, which_target = (
         torch.from_numpy(side.which).to(table.device) for side in (batch.sources, batch.targets)
     )
     is_pair = torch.zeros(table.shape, dtype=torch.bool, device=table.device)
     is_pair[which_source, which_target] = True
     others = table.masked_fill(is_pair, NEVER).logsumexp(1)
-    losses = softplus(others[which_source] - values.pairs)
+    losses = softplus(others[which_source] - of_pairs)
     return losses @ torch.from_numpy(batch.weights).to(losses)
 
 

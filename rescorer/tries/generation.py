@@ -53,12 +53,7 @@ class Attentive(Protocol):
 
 
 class Generator(Generic[Source, State, Carried, Inputs]):
-    """Targets of sources, from a recurrent network.
-
-    Args:
-        network: on the device it computes on.
-        shortlists: ids of the words; without a source shortlist no source is read.
-    """
+    """Targets of sources, from a recurrent network; without a source shortlist no source is read."""
 
     def __init__(
         self, network: Recurrent[Source, State, Carried, Inputs], shortlists: Shortlists

@@ -41,7 +41,7 @@ class Live(NamedTuple):
 
     def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Live:
         """Some of them."""
-        return Live(*(field[chosen] for field in self))
+        return Live._make(field[chosen] for field in self)
 
     def extended(
         self, words: NDArray[np.int64], log_probs: NDArray[np.float64], places: NDArray[np.int64]
@@ -88,11 +88,8 @@ class Beam:
     A hypothesis goes on while it could still be one of the n best: log p only falls, so its score cannot
     become better than its present log p with the penalty of the longest target.
 
-    Args:
-        n: wanted hypotheses of a source.
-        width: hypotheses of a source that go on.
-        length_penalty: alpha in log p / (words with </s>)^alpha.
-        longest: most words of the targets of each source, *Shape:* (n_sources,).
+    Of a source n hypotheses are wanted and `width` go on; `length_penalty` is alpha in
+    log p / (words with </s>)^alpha, `longest` the most words of the targets of each source, (n_sources,).
     """
 
     def __init__(
@@ -159,14 +156,9 @@ def _ranks(sources: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Draws:
-    """Words drawn from the network's distribution; each source has its own random numbers.
+    """Words drawn from the network's distribution, n times a source, each draw at most `longest` words.
 
-    Args:
-        sources: seed the random numbers of each source, together with the seed.
-        n: draws of each.
-        longest: most words of a draw.
-        temperature: divides the logarithms before drawing; greater than 0.
-        seed: of the random numbers.
+    Each source and the seed give their own random numbers; a temperature above 0 divides the logarithms.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
 from rescorer.layers.predicted import WordSampler
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.pairs.pair_pools import open_pairs
+from rescorer.training.pairs.pair_pools import PairPools, open_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
 from rescorer.training.word_counts import ChosenShortlists, WordCounts, choose_shortlists
@@ -86,15 +86,10 @@ def prepare_pairs(
     new_losses: Callable[[Any, Any, PairWords], Losses],
     whole_batches: bool = False,
 ) -> Prepared:
-    """Read the pairs of a phrase table and make a network for their words.
+    """Read the distinct pairs of a phrase table and make a network for their words.
 
-    Args:
-        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`, unless given.
-        config: settings.
-        seed: of held-out pairs, order and samples.
-        new_network: makes the network from settings and shortlists.
-        new_losses: makes its losses from network, settings and words.
-        whole_batches: whether the loss of a batch is more than the sum over its pairs.
+    Shortlists come from the data's `texts`, unless given. `new_network` makes the network from settings and
+    shortlists, `new_losses` its losses from network, settings and words; for `whole_batches` see `TrieTask`.
 
     Raises:
         InputError: the table is malformed or has no usable pair, or `cache` is no cache.
@@ -112,7 +107,7 @@ def prepare_pairs(
         shortlists, record = chosen.shortlists, {"shortlists": chosen.record()}
     network = new_network(config, shortlists)
     losses = new_losses(network, config, PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
-    source = PhrasePairs(pairs.pools(shortlists, config.weighting), config, seed)
+    source = PhrasePairs(PairPools(pairs, shortlists, config.weighting), config, seed)
     task = TrieTask(source, losses, whole_batches)
     record |= {
         "n_pairs": sum(pairs.sizes),
@@ -124,8 +119,8 @@ def prepare_pairs(
 
 def choice_of(config: PairTrainingConfig) -> PairChoice:
     """Which rows of a table are learned from."""
-    reverses = reverses_sides(config.reading)
-    return PairChoice.of(config.max_phrase_words, config.weighting, config.min_prob, reverses)
+    with_counts, reverses = config.weighting != "distinct", reverses_sides(config.reading)
+    return PairChoice(config.max_phrase_words, config.min_prob, with_counts, reverses)
 
 
 def _chosen_shortlists(
@@ -152,12 +147,7 @@ class PhrasePairs:
     """Phrase pairs in pools; a `BatchSource`.
 
     An epoch goes through the pools in random order. Held-out pairs are some of the first pool, a sample of all
-    sources.
-
-    Args:
-        pools: all pairs.
-        config: settings.
-        seed: of the held-out pairs, of the order and of what an update draws.
+    sources. The seed is of the held-out pairs, of the order and of what an update draws.
     """
 
     def __init__(self, pools: Pools, config: PairTrainingConfig, seed: int) -> None:

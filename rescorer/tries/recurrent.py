@@ -119,16 +119,10 @@ def pieces(*columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
 def carried_once(
     carry: Callable[[State], Carried], state: State, parents: NDArray[np.int64]
 ) -> tuple[Carried, Tensor]:
-    """Products of the states with children, each once.
-
-    Args:
-        carry: gives the products of some states.
-        state: all states of a level.
-        parents: the parent of each child, rising, *Shape:* (n_children,).
+    """Products of the states of a level with children, each once; `parents` are rising, (n_children,).
 
     Returns:
-        The parents' states with their products, and which of them each child has,
-        *Shape:* (n_children,).
+        The parents' states with their products, and which of them each child has, *Shape:* (n_children,).
     """
     is_first = are_first_children(parents)
     distinct = parents[is_first]
@@ -165,13 +159,9 @@ def network_states(
 def unit_states(
     unit: Unit[State, Carried], start: State, parents: Sequence[NDArray[np.int64]], inputs: Tensor
 ) -> State:
-    """The states of all nodes of a tree, level by level, where nothing but a unit makes the steps.
+    """The states of all nodes of a tree, where nothing but a unit makes the steps; see `StatesAtOnce.states`.
 
-    Args:
-        unit: makes the steps.
-        start: the states before the first level.
-        parents: of the nodes of each level, in the level before, rising; of the first one in `start`.
-        inputs: `Unit.inputs` of all nodes, level by level, *Shape:* (n_nodes, any).
+    `inputs` are `Unit.inputs` of all nodes, level by level, *Shape:* (n_nodes, any).
     """
     if has_compiled_levels(unit, inputs):
         return unit.state(gated_states(cast(GatedUnit, unit), start[0], parents, inputs))
@@ -212,12 +202,9 @@ def _carried_parts(
 
 
 def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) -> State:
-    """The state after the last word of each row of a tree with one root.
+    """The state after the last word of each row, none of them empty, of a tree with one root.
 
-    Args:
-        unit: makes the steps.
-        tree: the rows, none of them empty.
-        inputs: `Unit.inputs` of the words of all nodes, level by level, *Shape:* (n_nodes, any).
+    `inputs` are `Unit.inputs` of the words of all nodes, level by level, *Shape:* (n_nodes, any).
     """
     parents = [level.parents for level in tree.levels]
     states = unit_states(unit, unit.start(tree.n_groups), parents, inputs)

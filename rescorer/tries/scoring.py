@@ -81,12 +81,8 @@ class _Depth(NamedTuple, Generic[Values]):
 class TrieScorer(Generic[Source, State, Carried, Inputs]):
     """Natural log p(target | source) of a recurrent network, for whole tables.
 
-    Several threads may use one scorer.
-
-    Args:
-        network: on the device it computes on.
-        layer: its output layer.
-        shortlists: ids of the words; without a source shortlist all targets share one empty source.
+    Several threads may use one scorer. The network is on the device it computes on; without a source shortlist
+    all targets share one empty source.
     """
 
     needs_links = False
@@ -241,6 +237,23 @@ def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.flo
         yield _Depth(depth.parents, log_probs, depth.rows, depth.ends, end_log_probs)
 
 
+class ValueScorer:
+    """The scorer of a network that predicts no word: the values of a function of one pair or more, (n_pairs,).
+
+    Several threads may use one scorer.
+    """
+
+    needs_links = False
+
+    def __init__(self, values_of: Callable[[Batch], Tensor], shortlist: Vocabulary) -> None:
+        self.shortlist, self._values_of = shortlist, values_of
+
+    @torch.inference_mode()
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        return self._values_of(batch).double().cpu().numpy() if len(batch) else np.zeros(0)
+
+
 def generator_with(
     new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
 ) -> Callable[[TrainedModel[Any], Compute], TargetGenerator]:
@@ -249,12 +262,7 @@ def generator_with(
 
 
 class WordTables(Generic[Source, State, Carried, Inputs]):
-    """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest.
-
-    Args:
-        network: makes the steps.
-        output: the trained output layer.
-    """
+    """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest."""
 
     def __init__(
         self, network: Recurrent[Source, State, Carried, Inputs], output: nn.Linear

@@ -39,13 +39,7 @@ def prepare_sentences(
     seed: int,
     new_network: Callable[[Any, Shortlists], nn.Module],
 ) -> Prepared:
-    """Read parallel text and make a network for its words.
-
-    Args:
-        data: target text and its source.
-        config: settings.
-        seed: of held-out pairs, order and samples.
-        new_network: makes the network, a `Recurrent`, from settings and shortlists.
+    """Read parallel text and make a network for its words, a `Recurrent`, from settings and shortlists.
 
     Raises:
         InputError: the texts have not as many lines, or no pair is short enough.
@@ -144,13 +138,7 @@ def encode_sentences(
 
 
 class SentencePairs:
-    """Sentence pairs; a `BatchSource`.
-
-    Args:
-        data: all pairs.
-        config: settings.
-        seed: of the held-out pairs and of the order.
-    """
+    """Sentence pairs; a `BatchSource`. The seed is of the held-out pairs and of the order."""
 
     def __init__(self, data: EncodedPairs, config: SentenceTrainingConfig, seed: int) -> None:
         self.data, self.config, self.seed = data, config, seed
@@ -208,14 +196,7 @@ class EncodedText(NamedTuple):
 
 
 class Sentences:
-    """Text; a `BatchSource`.
-
-    Args:
-        text: all sentences.
-        held_out: which of them are held out, *Shape:* (n,).
-        config: settings.
-        seed: of the order.
-    """
+    """Text; a `BatchSource`. `held_out` marks sentences, *Shape:* (n,); the seed is of the order."""
 
     def __init__(
         self, text: EncodedText, held_out: NDArray[np.bool_], config: TextTrainingConfig, seed: int
@@ -261,13 +242,7 @@ class Sentences:
 
 
 def cut(rows: NDArray[np.int64], sizes: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    """Runs of rows of about a size each, in their order.
-
-    Args:
-        rows: *Shape:* (n,).
-        sizes: of all rows, not only of the requested ones.
-        size: of a run, the sum of its rows' sizes.
-    """
+    """Runs of rows (n,) in their order, of about a size each: the sum of those that `sizes` has of all."""
     own = sizes[rows]
     return _runs(rows, (np.cumsum(own) - own) // size)
 

@@ -41,13 +41,9 @@ def pairs_loss(
     rows: NDArray[np.int64],
     product_type: torch.dtype,
 ) -> Tensor:
-    """Weighted sum of -log p(target | source), natural log, over distinct prefixes, *Shape:* ().
+    """Weighted sum of -log p(target | source) of the pairs `rows` (n,), natural log, *Shape:* ().
 
-    Args:
-        network: is trained.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
-        product_type: type of the output layer's products.
+    `product_type` is that of the output layer's products.
     """
     factors, predicted = predictions(network, data, rows)
     return output_loss(network.output, factors, predicted, product_type)
@@ -56,12 +52,7 @@ def pairs_loss(
 def predictions(
     network: Recurrent[Source, State, Carried, Inputs], data: EncodedPairs, rows: NDArray[np.int64]
 ) -> tuple[Tensor, Predicted]:
-    """Predictions of the words of some pairs, over distinct prefixes.
-
-    Args:
-        network: is trained.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
+    """Predictions of the words of the pairs `rows` (n,), over distinct prefixes.
 
     Returns:
         The input of the output layer, one row a prefix, *Shape:* (n_nodes, w), and the words that follow the
@@ -89,11 +80,8 @@ def prefix_factors(
 def _factors(
     network: Recurrent[Source, State, Carried, Inputs], source: Source, tree: PrefixTree
 ) -> Tensor:
-    """Factors of every prefix, the roots first, then level by level: *Shape:* (n_nodes, w).
-
-    Words are looked up, and factors computed, once for all levels: each look-up has a gradient as large
-    as the whole embedding.
-    """
+    """Factors of every prefix, the roots first, then level by level: *Shape:* (n_nodes, w)."""
+    # Words are looked up once for all levels: each look-up has a gradient as large as the whole embedding.
     weight = network.output.weight
     roots = np.arange(tree.n_groups)
     parents = [roots, *(level.parents for level in tree.levels)]
@@ -159,12 +147,9 @@ class BatchSource(Protocol):
 
 
 class TrieTask:
-    """Batches and losses.
+    """Batches of a source and their losses.
 
-    Args:
-        source: of the batches.
-        losses: of some pairs.
-        whole_batches: whether the loss of a batch is more than the sum over its pairs, so that it is not cut.
+    With `whole_batches` the loss of a batch is more than the sum over its pairs, so that it is not cut.
     """
 
     def __init__(self, source: BatchSource, losses: Losses, whole_batches: bool = False) -> None:

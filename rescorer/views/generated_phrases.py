@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,8 @@ BLOCK_ROWS = 1000
 IN_TABLE = {True: b"in table", False: b"not in table"}
 
 
-@dataclass(frozen=True)
-class PhraseTargets:
-    """The targets generated for one line, the best ones first, draws in their order.
-
-    The source of a model without one is the beginning of its targets. in_table says whether each
-    target is in the table with the source; it is None without a table.
-    """
-
-    source: bytes
-    targets: list[Generated]
-    in_table: list[bool] | None
+# The targets of each source phrase in a table.
+Known = Mapping[bytes, AbstractSet[bytes]]
 
 
 def generate_phrases(
@@ -60,25 +50,15 @@ def generate_phrases(
     if table is not None and generator.shortlists.source is None:
         raise ConfigError("a model that sees no source has no pairs to look up: leave --table out")
     known = None if table is None else table_targets(table, frozenset(lines))
+    written = _as_json if form == "json" else _as_text
     n_targets = 0
     with open_write(out) as stream, Progress("generate", len(lines), "phrases") as progress:
-        for one in _with_table(lines, targets_of_lines(generator, lines, config), known):
-            stream.write(_as_json(one) if form == "json" else _as_text(one))
-            n_targets += len(one.targets)
+        generated = targets_of_lines(generator, lines, config)
+        for source, targets in zip(lines, generated, strict=True):
+            stream.write(written(source, targets, known))
+            n_targets += len(targets)
             progress.update()
     return n_targets
-
-
-def _with_table(
-    lines: Sequence[bytes],
-    targets: Iterator[list[Generated]],
-    known: dict[bytes, set[bytes]] | None,
-) -> Iterator[PhraseTargets]:
-    for source, generated in zip(lines, targets, strict=True):
-        in_table = None
-        if known is not None:
-            in_table = [b" ".join(one.words) in known.get(source, ()) for one in generated]
-        yield PhraseTargets(source, generated, in_table)
 
 
 def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[bytes]]:
@@ -95,29 +75,30 @@ def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[b
     return found
 
 
-def _as_text(one: PhraseTargets) -> bytes:
+def _as_text(source: bytes, targets: Sequence[Generated], known: Known | None) -> bytes:
     """Lines `source ||| target ||| log p ||| score`, and whether the target is in the table."""
     lines = []
-    for number, target in enumerate(one.targets):
+    for target in targets:
         numbers = f"{target.log_prob:.6f} ||| {target.score:.6f}".encode()
-        columns = [one.source, b" ".join(target.words), numbers]
-        if one.in_table is not None:
-            columns.append(IN_TABLE[one.in_table[number]])
+        columns = [source, b" ".join(target.words), numbers]
+        if known is not None:
+            columns.append(IN_TABLE[columns[1] in known.get(source, ())])
         lines.append(b" ||| ".join(columns) + b"\n")
     return b"".join(lines)
 
 
-def _as_json(one: PhraseTargets) -> bytes:
+def _as_json(source: bytes, targets: Sequence[Generated], known: Known | None) -> bytes:
     """One line; bytes outside UTF-8 become replacement characters, since JSON has no others."""
-    targets = []
-    for number, target in enumerate(one.targets):
+    found = []
+    for target in targets:
+        words = b" ".join(target.words)
         fields: dict[str, Any] = {
-            "target": b" ".join(target.words).decode("utf-8", "replace"),
+            "target": words.decode("utf-8", "replace"),
             "log_prob": round(target.log_prob, 6),
             "score": round(target.score, 6),
         }
-        if one.in_table is not None:
-            fields["in_table"] = one.in_table[number]
-        targets.append(fields)
-    content = {"source": one.source.decode("utf-8", "replace"), "targets": targets}
+        if known is not None:
+            fields["in_table"] = words in known.get(source, ())
+        found.append(fields)
+    content = {"source": source.decode("utf-8", "replace"), "targets": found}
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,11 +146,6 @@ class Purity:
     n_points: int
     share: float
     chance: float
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        """For a JSON file."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return (

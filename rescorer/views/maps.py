@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -324,7 +324,7 @@ def as_json(made: Map, learned: Learned, table: Path, config: MapConfig) -> dict
         "method": made.layout.method,
         "perplexity": made.layout.perplexity,
         "kl_divergence": made.layout.kl_divergence,
-        "purity": [row.as_json for row in made.purity],
+        "purity": [asdict(row) for row in made.purity],
         "zooms": [window._asdict() for window in made.windows],
         "points": [_point_as_json(made, row) for row in range(len(points))],
     }

@@ -109,12 +109,12 @@ def phrase_neighbors(
         _check_known(phrase, learned)
     queries = summaries(texts)
     kept = None if keep is None else _kept(learned, table, side, keep, compute)
-    if kept is None:
+    if kept is not None:
+        candidates, blocks = kept.phrases, kept.blocks()
+    else:
         candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
-        best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
-        return _without_queries(texts, best, candidates, n_best)
-    best = nearest(queries, kept.blocks(), n_best + 1)
-    return _without_queries(texts, best, kept.phrases, n_best)
+        blocks = encoded_blocks(candidates, summaries)
+    return _without_queries(texts, nearest(queries, blocks, n_best + 1), candidates, n_best)
 
 
 def _check_known(phrase: bytes, learned: Learned) -> None:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,10 +95,6 @@ class PerplexityReport:
     n_words: int
     n_outside: int
     models: tuple[ModelPerplexity, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it, for `json`."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """A table."""
@@ -246,17 +241,12 @@ def _result(
     return ModelPerplexity(
         model.name,
         model.kind,
-        _perplexity(of_shared, n_shared) if n_shared and of_shared is not None else None,
-        _perplexity(of_all, len(shared)),
+        math.exp(-of_shared / n_shared) if n_shared and of_shared is not None else None,
+        math.exp(-of_all / len(shared)),
         int((~known).sum()),
         of_shared,
         of_all,
     )
-
-
-def _perplexity(log_prob: float, n_words: int) -> float:
-    """The exponential of the mean of -log p."""
-    return math.exp(-log_prob / n_words)
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,7 @@ def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
     """Tabulate a first layer's share of each word at each place of the window, *Shape:* k x (words, d).
 
     Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
-
-    Args:
-        vectors: word vectors, *Shape:* (words, r).
-        weight: of the layer, which reads the vectors of a window side by side, *Shape:* (d, k r).
+    Vectors have the *Shape:* (words, r), the layer's weight (d, k r): it reads those of a window side by side.
     """
     with torch.inference_mode():
         return [vectors @ block.T for block in torch.split(weight, vectors.shape[1], dim=1)]
@@ -146,14 +143,7 @@ def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_P
 def _add_shares(
     shares: NDArray[Any], which: NDArray[np.int64], bias: NDArray[Any], out: NDArray[Any]
 ) -> None:
-    """Add the bias and, for each place, the share of a window's word.
-
-    Args:
-        shares: of the words at their places, *Shape:* (all m together, d).
-        which: row of `shares` by place and window, *Shape:* (k, n).
-        bias: *Shape:* (d,).
-        out: *Shape:* (n, d).
-    """
+    """Add the bias (d,) and rows `which` (k, n) of `shares` (all m, d): the shares of a window's words."""
     sums = np.empty_like(bias)
     for row in range(len(out)):
         sums[:] = bias
@@ -170,14 +160,7 @@ def _add_shares(
 def _sum_by_word(
     gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any], out: NDArray[Any]
 ) -> None:
-    """Sum the gradients of each word's windows.
-
-    Args:
-        gradient: *Shape:* (n, d).
-        which: the word of each window; every word occurs, *Shape:* (n,).
-        sums: buffer for the sums of a word, *Shape:* (d,).
-        out: *Shape:* (m or more, d).
-    """
+    """Sum the gradients (n, d) of each word's windows, (m or more, d); each word occurs; `sums` is room."""
     ends = np.zeros(len(out) + 1, np.int64)
     for word in which:
         ends[word + 1] += 1
@@ -221,11 +204,7 @@ class LayerWidths(NamedTuple):
 class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
 
-    Args:
-        n_input_words: number of different words in windows.
-        window_words: k.
-        widths: of the layers.
-        n_words: V.
+    Windows have k = `window_words` of `n_input_words` different words; V is `n_words`.
     """
 
     def __init__(

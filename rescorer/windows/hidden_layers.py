@@ -110,14 +110,9 @@ class HiddenLayers:
 
 @torch.inference_mode()
 def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
-    """The first layer's share of the words around source places, including its bias.
+    """The first layer's share of the words around source places, including its bias, *Shape:* (n_places, d1).
 
-    Args:
-        network: on the device it computes on.
-        around: numbers of the last words of windows, *Shape:* (n_places, n_around).
-
-    Returns:
-        *Shape:* (n_places, d1).
+    `around` are numbers of the last words of windows, *Shape:* (n_places, n_around).
     """
     first = network.first
     vectors = network.embedding(torch.from_numpy(around).long().to(first.weight.device)).flatten(1)

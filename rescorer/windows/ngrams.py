@@ -62,11 +62,7 @@ def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 def first_of_each(
     rows: NDArray[np.int32], width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find the first row of each beginning.
-
-    Args:
-        rows: *Shape:* (n, width or more).
-        width: length of a beginning.
+    """Find the first row of each beginning of some width.
 
     Returns:
         The first row of each beginning, rising, *Shape:* (n_distinct,), and the index into these for each

@@ -50,14 +50,8 @@ class FilledWindows(NamedTuple):
 class WindowScorer:
     """Natural log p of whole pairs, including </s>; words outside the shortlist are <unk>.
 
-    Several threads may use one scorer.
-
-    Args:
-        network: on the device it computes on.
-        layer: its output layer.
-        shortlist: the words it predicts.
-        fill: makes the windows of pairs.
-        needs_links: whether `fill` needs word links.
+    Several threads may use one scorer. The network is on the device it computes on, and predicts the words of
+    the shortlist; `fill` makes the windows of pairs, and may need their word links.
     """
 
     def __init__(
@@ -94,13 +88,7 @@ class WindowScorer:
 def window_log_probs(
     network: Windowed, layer: OutputLayer, rows: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Natural log p(word | window), *Shape:* (n,).
-
-    Args:
-        network: on the device it computes on.
-        layer: its output layer.
-        rows: windows, each followed by the predicted word, *Shape:* (n, width + 1).
-    """
+    """Natural log p(word | window), (n,), of rows (n, width + 1): windows followed by the predicted word."""
     device = network.output.weight.device
     windows, window_of = distinct_rows(rows[:, :-1])
     hidden = _hidden(network, torch.from_numpy(windows).long().to(device))

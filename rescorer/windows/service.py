@@ -38,12 +38,9 @@ MOST_KEPT = 2**24
 
 
 class RawValues:
-    """The words' logits, for networks trained to have denominators of 1.
+    """The words' logits less `log_z`, the mean of log Z or 0, for networks trained to have denominators of 1.
 
-    Args:
-        hidden: the layers below; their precision is that of the logits.
-        output: the trained output layer.
-        log_z: subtracted from each logit: the mean of log Z, or 0.
+    Their precision is that of the hidden layers.
     """
 
     def __init__(self, hidden: HiddenLayers, output: nn.Linear, log_z: float = 0.0) -> None:
@@ -68,12 +65,7 @@ class RawValues:
 
 
 class NormalisedValues:
-    """The words' log-probabilities.
-
-    Args:
-        hidden: the layers below.
-        layer: the softmax, exact or estimated.
-    """
+    """The words' log-probabilities by a softmax, exact or estimated."""
 
     def __init__(self, hidden: HiddenLayers, layer: OutputLayer) -> None:
         self.hidden = hidden
@@ -159,11 +151,7 @@ class WindowNgramScorer:
         return self._values(self._exact, ngrams)
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """See `NgramScorer`.
-
-        Raises:
-            UserError: a source place, previous word or word does not exist.
-        """
+        """See `NgramScorer`, and `log_probs` for errors."""
         return self._values(self._quick, ngrams)
 
     def _values(self, way: Values, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -198,13 +186,10 @@ def window_ngram_scorer(
     n_history: int,
     around: Around | None = None,
 ) -> WindowNgramScorer:
-    """Make the n-gram scorer of a network over windows that begin with previous words.
+    """Make the n-gram scorer of a network over windows that begin with n_history previous words.
 
-    Args:
-        model: its numbers of previous words are those of the shortlist, followed by <s>.
-        compute: device and precision; with `unnormalized`, logits are the exact values.
-        n_history: previous words of a window.
-        around: see `WindowNgramScorer`.
+    Their numbers are those of the shortlist, followed by <s>. With `unnormalized`, logits are the exact values.
+    For `around` see `WindowNgramScorer`.
     """
     network, shortlist = model.network.to(compute.place), model.shortlists.target
     history = History(n_history, len(shortlist) + 1, zipf(len(shortlist) + 1))

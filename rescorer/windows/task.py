@@ -96,14 +96,7 @@ class WindowTrainingConfig(Limited):
 
 
 class WindowTask:
-    """The batches and losses of windows.
-
-    Args:
-        network: the network in training; a `Windowed`.
-        rows: windows, each followed by the predicted word.
-        config: settings.
-        seed: seed of the order and the samples.
-    """
+    """The batches and losses of windows; the network is a `Windowed`, the seed of the order and the samples."""
 
     def __init__(
         self, network: Any, rows: WindowRows, config: WindowTrainingConfig, seed: int
@@ -115,7 +108,9 @@ class WindowTask:
         self.n_held_out, self.batch_size = len(rows.held_out), config.batch_words
         self._product_type = config.loop.product_dtype
         n_words = network.output.out_features
-        counts = _predicted_words(self.train_rows, n_words)
+        counts = np.zeros(n_words, np.int64)
+        for first, end in parts(len(rows.train), COUNTED_AT_ONCE):
+            counts += np.bincount(rows.train[first:end, -1], minlength=n_words)
         shares = counts / (len(rows.train) + len(rows.held_out))
         self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
         self._update_loss = UpdateLoss(
@@ -143,7 +138,11 @@ class WindowTask:
         """Summed loss of the windows of a batch, and their number."""
         rng = np.random.default_rng(batch.seed)
         rows = self.train_rows[batch.rows]
-        hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng, batch.part)
+        device, dtype = self.network.output.weight.device.type, self._product_type
+        # Products in the output layer's type halve the work.
+        with torch.autocast(device, dtype, enabled=dtype != torch.float32):
+            hidden = self._hidden(rows).float()
+        hidden = with_dropout(hidden, self.config.dropout, rng, batch.part)
         others = self.train_rows[batch.others, -1]
         return self._update_loss.of(hidden, _predicted(rows), rng, others), self.n_words(batch)
 
@@ -156,12 +155,6 @@ class WindowTask:
                 output_loss(self.network.output, hidden, _predicted(rows), torch.float32)
             )
         return total / self.n_held_out if self.n_held_out else None
-
-    def _narrow_hidden(self, rows: NDArray[np.int32]) -> Tensor:
-        """The hidden layer with products in the output layer's type, which halves an update's work."""
-        device, dtype = self.network.output.weight.device.type, self._product_type
-        with torch.autocast(device, dtype, enabled=dtype != torch.float32):
-            return self._hidden(rows).float()
 
     @torch.no_grad()
     def finish(self) -> LogZ | None:
@@ -193,14 +186,6 @@ class WindowTask:
 def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
     for start in range(0, len(rows), HELD_OUT_BATCH):
         yield rows[start : start + HELD_OUT_BATCH]
-
-
-def _predicted_words(rows: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
-    """Count how often each word is predicted, *Shape:* (n_words,)."""
-    counts = np.zeros(n_words, np.int64)
-    for first, end in parts(len(rows), COUNTED_AT_ONCE):
-        counts += np.bincount(rows[first:end, -1], minlength=n_words)
-    return counts
 
 
 def _predicted(rows: NDArray[np.int32]) -> Predicted:

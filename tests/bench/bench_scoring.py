@@ -123,7 +123,7 @@ def picked(
 def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     """Ours in each way against each peer."""
     ways = scorers(work)
-    peers = {
+    peers: dict[str, LogProbs] = {
         "padded batches": partial(log_probs, work.network.to(work.device)),
         "torch.nn.GRU": GruNetwork(work.network).to(work.device).log_probs,
     }

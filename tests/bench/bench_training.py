@@ -39,7 +39,7 @@ from rescorer.scorers.encdec.network import (
 )
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.pairs.pair_pools import open_pairs
+from rescorer.training.pairs.pair_pools import PairPools, open_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.word_counts import choose_shortlists
@@ -321,7 +321,7 @@ def work_of(table: Path, sizes: EncDecConfig) -> Work:
     n_words = EncDecTrainingConfig.shortlist
     counts, n_pairs = pairs.word_counts(), sum(pairs.sizes)
     shortlists = choose_shortlists(counts, n_words, 0.0).shortlists
-    data = pairs.pools(shortlists, "distinct").load(0)
+    data = PairPools(pairs, shortlists, "distinct").load(0)
     return Work(data, PairWords.of(shortlists, counts[1], n_pairs), sizes)
 
 

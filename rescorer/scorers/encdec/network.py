@@ -23,10 +23,9 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
-from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
-from rescorer.training.loop_config import RecipeName
+from rescorer.training.loop_config import with_first_weights
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     last_states,
@@ -191,10 +190,6 @@ class EncoderDecoder(nn.Module):
         )
 
 
-# The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
-INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
-
-
 @dataclass(frozen=True)
 class EncDecTrainingConfig(RecurrentTrainingConfig):
     """Settings of the training of an encoder-decoder.
@@ -208,11 +203,7 @@ class EncDecTrainingConfig(RecurrentTrainingConfig):
 
 def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
     """A network with initial weights."""
-    network = empty_network(config, shortlists)
-    network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
-    if config.self_normalisation:
-        start_normalised(network.output)
-    return network
+    return with_first_weights(empty_network(config, shortlists), config, INITIAL_DEVIATION)
 
 
 def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:

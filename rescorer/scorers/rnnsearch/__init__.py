@@ -16,7 +16,7 @@ from rescorer.layers.compiled_gates import compile_gates
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.step_linear import StepLinear
-from rescorer.scorers.rnnsearch.context import Attention, ContextName
+from rescorer.scorers.rnnsearch.context import Attention
 from rescorer.scorers.rnnsearch.network import (
     DecoderCarried,
     DecoderState,
@@ -61,12 +61,6 @@ class AttentiveTables(RnnSearchTables):
         return context.weights(carried.hidden, source.places, inputs.rows)
 
 
-TABLES: dict[ContextName, type[RnnSearchTables]] = {
-    "attention": AttentiveTables,
-    "last-state": RnnSearchTables,
-}
-
-
 def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
     """The same network with step products of a type; products of words are few."""
     narrow = with_same_weights(network)
@@ -82,7 +76,8 @@ def rnnsearch_scorer(model: TrainedModel[RnnSearch], compute: Compute) -> RnnSea
     """Natural log p(target | source) under an RNNsearch, for whole n-best lists."""
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
-    tables = TABLES[network.config.context](network, compute.dtype)
+    attends = network.config.context == "attention"
+    tables = (AttentiveTables if attends else RnnSearchTables)(network, compute.dtype)
     return TrieScorer(tables, layer, model.shortlists)
 
 

@@ -25,12 +25,11 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
-from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit, draw_weights, scale_by_fan_in
 from rescorer.scorers.rnnsearch.attention import Places
 from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Encoder, Readings
-from rescorer.training.loop_config import RecipeName
+from rescorer.training.loop_config import with_first_weights
 from rescorer.tries.recurrent import to_device, word_vectors
 from rescorer.tries.settings import SentenceTrainingConfig
 
@@ -211,10 +210,6 @@ class RnnSearch(nn.Module):
         return factors
 
 
-# The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
-INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
-
-
 @dataclass(frozen=True)
 class RnnSearchTrainingConfig(SentenceTrainingConfig):
     """Settings of the training of an RNNsearch or RNNenc.
@@ -228,11 +223,7 @@ class RnnSearchTrainingConfig(SentenceTrainingConfig):
 
 def new_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnSearch:
     """A network with initial weights."""
-    network = empty_network(config, shortlists)
-    network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
-    if config.self_normalisation:
-        start_normalised(network.output)
-    return network
+    return with_first_weights(empty_network(config, shortlists), config, INITIAL_DEVIATION)
 
 
 def empty_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnSearch:

@@ -28,7 +28,6 @@ from rescorer.contract.architectures import Architecture, PhraseValues, Summarie
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct_phrases
-from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -40,6 +39,7 @@ from rescorer.tries.contrast import (
     ContrastValues,
 )
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+from rescorer.tries.scoring import ValueScorer
 
 # Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
 Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -165,7 +165,7 @@ def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> Con
     source_codes = network.codes(sources.ids, sources.lens)
     target_codes = network.codes(words.target_ids[targets.ids], targets.lens)
     pairs = similarities(source_codes[sources.which], target_codes[targets.which])
-    return ContrastValues(source_codes @ target_codes.T, pairs)
+    return source_codes @ target_codes.T, pairs
 
 
 def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from hashlib import blake2b
+from functools import partial
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,6 @@ from moses_bridge.base.textio import (
 )
 from rescorer.training.pairs.pair_files import HEADER_NAME, PairFiles, read_header, write_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
-
-BYTES_AT_ONCE = 1 << 20
 
 
 def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> PairFiles:
@@ -80,11 +79,9 @@ def _known_pairs(table: StrPath, identity: Mapping[str, Any], directory: Path) -
 
 def _identity(table: StrPath) -> dict[str, Any]:
     """Identity of a file: its size and a digest of its bytes on disk."""
-    digest = blake2b(digest_size=16)
     try:
         with open(table, "rb", buffering=0) as file:
-            while piece := file.read(BYTES_AT_ONCE):
-                digest.update(piece)
+            digest = file_digest(file, partial(blake2b, digest_size=16))
             return {"bytes": file.tell(), "digest": digest.hexdigest()}
     except OSError as error:
         raise InputError(table, None, error.strerror or str(error), "a readable file") from error

@@ -60,13 +60,9 @@ class _Header:
 def write_pairs(
     table: StrPath, choice: PairChoice, identity: Mapping[str, Any], directory: Path
 ) -> None:
-    """Read a phrase table once and write its distinct pairs, grouped by source.
+    """Read a phrase table once and write the distinct pairs of chosen rows, by source, into an empty directory.
 
-    Args:
-        table: a phrase table.
-        choice: which rows are used.
-        identity: describes table and choice in the header.
-        directory: empty.
+    The identity describes table and choice in the header.
 
     Raises:
         InputError: a row is malformed, a needed number is missing, or no pair is left.

@@ -32,7 +32,7 @@ def open_pairs(
     seed: int = 0,
     cache: StrPath | None = None,
 ) -> ChosenPairs:
-    """The distinct pairs of a phrase table, read once; `ChosenPairs.pools` gives them as word ids.
+    """The distinct pairs of a phrase table, read once; `PairPools` gives them as word ids.
 
     Args:
         table: a phrase table.
@@ -79,10 +79,6 @@ class ChosenPairs:
         source, target = (WordCounts.among(self.files.words, side) for side in counts)
         return source, target
 
-    def pools(self, shortlists: Shortlists, weighting: Weighting) -> PairPools:
-        """The pairs as the word ids of a network, pool by pool; see `PairPools`."""
-        return PairPools(self, shortlists, weighting)
-
     def content(self) -> Iterator[bytes]:
         """Bytes that identify these pairs."""
         yield self.files.digest.encode()
@@ -95,13 +91,7 @@ class ChosenPairs:
 
 
 class PairPools:
-    """Pairs as the word ids of a network, pool by pool.
-
-    Args:
-        pairs: the pairs.
-        shortlists: the network's.
-        weighting: how much each pair counts.
-    """
+    """Pairs as the word ids of a network, pool by pool."""
 
     def __init__(self, pairs: ChosenPairs, shortlists: Shortlists, weighting: Weighting) -> None:
         source, target = shortlists

@@ -37,25 +37,12 @@ class PairChoice:
     with_counts: bool = False
     reverse_sides: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        max_phrase_words: int,
-        weighting: Weighting,
-        min_prob: float = 0.0,
-        reverse_sides: bool = False,
-    ) -> PairChoice:
-        """The choice needed for a weighting."""
-        return cls(max_phrase_words, min_prob, weighting != "distinct", reverse_sides)
-
 
 def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.float64]:
-    """Weight of each pair in the loss, *Shape:* (n_pairs,).
+    """Weight of each pair in the loss, from their joint counts, *Shape:* (n_pairs,).
 
-    Args:
-        counts: the joint count of each pair, *Shape:* (n_pairs,).
-        weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are ignored);
-            "count" weights it by its joint count, "sqrt-count" by the root of it.
+    "distinct" counts each pair once, as in the paper (section 3.1: frequencies are ignored); "count" weights it
+    by its joint count, "sqrt-count" by the root of it.
     """
     if weighting == "distinct":
         return np.ones(len(counts))
@@ -63,13 +50,7 @@ def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.
 
 
 def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: RecordSpill) -> int:
-    """Read a table once, in pieces, and return its number of rows.
-
-    Args:
-        table: a phrase table.
-        choice: which rows are used.
-        lexicon: gets the words of those rows.
-        spill: gets the rows.
+    """Read a table once, in pieces, and return its number of rows; lexicon and spill get those chosen.
 
     Raises:
         InputError: a row is malformed, or a needed number is missing.

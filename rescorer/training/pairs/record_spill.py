@@ -57,12 +57,7 @@ class PairColumns(NamedTuple):
 def partition(
     records: NDArray[np.uint32], n_numbers: int, out: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Sort records by part, keeping the order of arrival within a part.
-
-    Args:
-        records: *Shape:* (at least n_numbers,).
-        n_numbers: how many are in use.
-        out: gets the records, *Shape:* (at least n_numbers,).
+    """Sort records, n_numbers in all, by part into `out`, keeping the order of arrival within a part.
 
     Returns:
         The start of each part in `out`, and the end of the last one, *Shape:* (N_PARTS + 1,).
@@ -88,14 +83,10 @@ def partition(
 def distinct_pairs(
     records: NDArray[np.uint32], run_ends: NDArray[np.int64], run_rows: NDArray[np.int64]
 ) -> PairColumns:
-    """The distinct pairs of records: sources, and targets of a source, in the order of the table.
+    """The distinct pairs of all records of a part: sources, and targets of a source, in the order of the table.
 
-    A repeated pair has its last count.
-
-    Args:
-        records: all records of the sources of a part, in the order of the table.
-        run_ends: the end of each run of records, *Shape:* (n_runs,).
-        run_rows: added to the row numbers of each run, *Shape:* (n_runs,).
+    A repeated pair has its last count. Each run of records has its end and what is added to its row numbers,
+    *Shape:* (n_runs,).
     """
     n_records = _n_records(records)
     source_slots = np.full(compiled_n_slots(n_records), FREE, np.int32)
@@ -233,17 +224,13 @@ def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
 
 
 class _Run(NamedTuple):
-    """Records written together.
+    """Records written together."""
 
-    Attributes:
-        offset: of the first one in the file, in numbers.
-        bounds: the start of each part after it, and the end of the last one, *Shape:* (N_PARTS + 1,).
-        first_row: first table row, added to the records' row numbers.
-    """
-
-    offset: int
-    bounds: NDArray[np.int64]
-    first_row: int
+    offset: int  # of the first one in the file, in numbers
+    bounds: NDArray[
+        np.int64
+    ]  # the start of each part after it, and the end of the last one, (N_PARTS + 1,)
+    first_row: int  # of the table, added to the records' row numbers
 
 
 class Part(NamedTuple):

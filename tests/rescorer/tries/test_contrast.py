@@ -52,7 +52,7 @@ def loss_of(rows: list[int], table: NDArray[np.float64] | None = None) -> torch.
     batch = ContrastBatch.of(PAIRS, np.array(rows))
     tensor = torch.from_numpy(table_of(batch) if table is None else table)
     pairs = tensor[batch.sources.which, batch.targets.which]
-    return contrastive_loss(batch, ContrastValues(tensor, pairs))
+    return contrastive_loss(batch, (tensor, pairs))
 
 
 def plain_loss(rows: list[int]) -> float:
@@ -109,7 +109,7 @@ def test_by_default_pairs_are_drawn_at_random() -> None:
 def test_updates_and_held_out_pairs_have_the_same_loss() -> None:
     def values_of(batch: ContrastBatch) -> ContrastValues:
         table = torch.from_numpy(table_of(batch))
-        return ContrastValues(table, table[batch.sources.which, batch.targets.which])
+        return table, table[batch.sources.which, batch.targets.which]
 
     losses, rows = ContrastLosses(values_of), np.array([4, 2, 0])
     expected = pytest.approx(plain_loss([4, 2, 0]), rel=1e-9)

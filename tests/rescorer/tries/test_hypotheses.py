@@ -94,7 +94,7 @@ def test_a_wide_beam_has_the_best_of_all() -> None:
 def step(beam: Beam, *rows: Sequence[float]) -> Live:
     """The first step of a source a row."""
     values = torch.tensor(rows, dtype=torch.float64)
-    return beam.go_on(first_hypotheses(len(rows), 1), values, np.zeros(len(rows), np.int64)).live
+    return beam.go_on(first_hypotheses(len(rows), 1), values, np.zeros(len(rows), np.int64))[0]
 
 
 def test_what_cannot_be_among_the_best_any_more_does_not_go_on() -> None:

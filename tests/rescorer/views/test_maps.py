@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_command(encdec: Path, table: Path, tmp_path: Path) -> None:
         point["counterpart"].encode().replace(b" foo", b"").split() for point in found["points"]
     ]
     places = np.array([(point["x"], point["y"]) for point in found["points"]])
-    expected = [row.as_json for row in map_purity(places, "map", own, linked)]
+    expected = [asdict(row) for row in map_purity(places, "map", own, linked)]
     assert found["purity"][: len(expected)] == expected
     assert len(result.stdout.splitlines()) == 8
 

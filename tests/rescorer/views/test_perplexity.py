@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +79,8 @@ def test_the_table_and_the_json(text: Path) -> None:
     lines = str(report).splitlines()
     assert "2 sentences, 7 words with </s>; 3 (42.86%) outside" in lines[0]
     assert lines[2].split() == ["lm", "1-gram", "4.00", "4.00", "3"]
-    assert report.as_json()["models"][0]["model"] == "lm"
-    assert report.as_json()["n_outside"] == 3
+    assert asdict(report)["models"][0]["model"] == "lm"
+    assert asdict(report)["n_outside"] == 3
 
 
 def test_a_text_of_unknown_words_has_its_ends(tmp_path: Path) -> None:

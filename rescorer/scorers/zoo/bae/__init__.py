@@ -15,10 +15,10 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
-from rescorer.contract.scorer import ValueScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.zoo.bae.network import Bae, BaeTrainingConfig, bags_of, empty_network, prepare
+from rescorer.tries.scoring import ValueScorer
 
 
 def _codes_of_all(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,13 +28,6 @@ from rescorer.scorers.zoo.cstm.network import (
 )
 from rescorer.windows.ngrams import distinct_rows
 from rescorer.windows.scoring import ROWS_AT_ONCE
-
-
-class _Sources(NamedTuple):
-    """Last hidden layers (n_sources, d) of a batch's distinct sources, and each pair's source, (n_pairs,)."""
-
-    hidden: Tensor
-    of_pairs: NDArray[np.int64]
 
 
 class CstmScorer:
@@ -79,17 +71,17 @@ class CstmScorer:
             return np.zeros((0, 1)), np.zeros(0, np.int64)
         ids, lens = self.shortlist.encode_phrases(batch.targets)
         self._check(lens, batch, "target")
-        sources = self._read(batch)
+        hidden, of_pairs = self._read(batch)
         by_place = np.zeros(ids.shape)
         # After the last place </s> is certain.
         for place, layer in enumerate(self.layers[: ids.shape[1]]):
             pairs = np.flatnonzero(lens >= place)
-            by_place[pairs, place] = _log_probs(
-                layer, sources.hidden, sources.of_pairs[pairs], ids[pairs, place]
-            )
+            words = ids[pairs, place]
+            by_place[pairs, place] = _log_probs(layer, hidden, of_pairs[pairs], words)
         return by_place, lens
 
-    def _read(self, batch: Batch) -> _Sources:
+    def _read(self, batch: Batch) -> tuple[Tensor, NDArray[np.int64]]:
+        """Last hidden layers of the distinct sources, *Shape:* (n_sources, d), and the source of each pair."""
         different, of_pairs = distinct(batch.sources)
         ids, lens = self.source.encode_phrases(different)
         self._check(lens[of_pairs], batch, "source")
@@ -100,7 +92,7 @@ class CstmScorer:
         hidden = torch.cat(
             [self.network.hidden(part) for part in torch.split(on_device, ROWS_AT_ONCE)]
         )
-        return _Sources(hidden, which[of_pairs].astype(np.int64))
+        return hidden, which[of_pairs].astype(np.int64)
 
     def _check(self, lens: NDArray[np.int64], batch: Batch, side: Side) -> None:
         n_places = self.network.config.phrase_words

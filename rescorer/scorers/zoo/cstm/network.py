@@ -30,13 +30,12 @@ from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.predicted import Predicted, output_loss
 from rescorer.layers.units import scale_by_fan_in
-from rescorer.training.loop_config import RecipeName
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 from rescorer.tries.settings import Batching, PairTrainingConfig
 
-# Initial weights of the paper's recipe: those of the authors' program, cslm-toolkit.
+# Initial weights of the recipe "paper": those of the authors' program, cslm-toolkit, but not its SGD.
 INITIAL_LIMIT = 0.1
 
 
@@ -171,10 +170,6 @@ def predicted_at(
     return here, Predicted(rows, keys % n_words, np.bincount(which, weights).astype(np.float64))
 
 
-# Of the authors' program the recipe "paper" has the initial weights alone: its optimiser was SGD.
-INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
-
-
 @dataclass(frozen=True)
 class CstmTrainingConfig(PairTrainingConfig):
     """Settings of the training of a CSTM.
@@ -210,7 +205,7 @@ def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> Cstm
 def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
     """A network with initial weights."""
     network = empty_network(config, shortlists)
-    network.initialise(INITIAL_LIMITS[config.loop.recipe])
+    network.initialise(INITIAL_LIMIT if config.loop.recipe == "paper" else None)
     return network
 
 

@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, Limited
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import LstmCarried, LstmState, LstmUnit, scale_by_fan_in
-from rescorer.training.loop_config import RecipeName
+from rescorer.training.loop_config import with_first_weights
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device, word_vectors
 from rescorer.tries.settings import SentenceTrainingConfig
@@ -190,10 +189,6 @@ def reversed_words(ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NDArray[n
     return np.take_along_axis(ids, np.where(places < own, own - 1 - places, places), axis=1)
 
 
-# Of the paper the recipe "paper" has the initial weights alone: its optimiser was SGD.
-INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
-
-
 @dataclass(frozen=True)
 class Seq2SeqTrainingConfig(SentenceTrainingConfig):
     """Settings of the training of a deep LSTM encoder-decoder.
@@ -207,11 +202,7 @@ class Seq2SeqTrainingConfig(SentenceTrainingConfig):
 
 def new_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Seq:
     """A network with initial weights."""
-    network = empty_network(config, shortlists)
-    network.initialise(INITIAL_LIMITS[config.loop.recipe])
-    if config.self_normalisation:
-        start_normalised(network.output)
-    return network
+    return with_first_weights(empty_network(config, shortlists), config, INITIAL_LIMIT)
 
 
 def empty_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Seq:

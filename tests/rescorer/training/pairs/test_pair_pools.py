@@ -99,13 +99,15 @@ def test_one_pool_is_the_table_as_it_is_read_plainly(
     plain = read_plainly(table, weighting, min_prob)
     if max_pairs:
         plain = drawn_plainly(plain, max_pairs, seed=5)
-    chosen = open_pairs(table, PairChoice.of(3, weighting, min_prob), 10_000, max_pairs, seed=5)
+    chosen = open_pairs(
+        table, PairChoice(3, min_prob, weighting != "distinct"), 10_000, max_pairs, seed=5
+    )
     for found, phrases in zip(chosen.word_counts(), (plain.sources, plain.targets), strict=True):
         counts = zip(found.words, found.counts.tolist(), strict=True)
         assert {word: n for word, n in counts if n} == count_words(phrases)
     shortlists = shortlists_of(plain)
     assert shortlists.source is not None
-    data = chosen.pools(shortlists, weighting).load(0)
+    data = PairPools(chosen, shortlists, weighting).load(0)
     expected = (
         *shortlists.source.encode_phrases(plain.sources),
         *shortlists.target.encode_phrases(plain.targets),

@@ -36,7 +36,8 @@ def read(
 ) -> list[Weighted]:
     """Sources, targets and weights, in the order of the table."""
     return pairs_of(
-        stored_pairs(table, PairChoice.of(max_words, weighting, min_prob), None), weighting
+        stored_pairs(table, PairChoice(max_words, min_prob, weighting != "distinct"), None),
+        weighting,
     )
 
 
@@ -229,7 +230,7 @@ def test_reversed_sides_are_grouped_by_what_were_the_targets(
     monkeypatch.setattr(record_spill, "RUN_NUMBERS", run_numbers)
     odd = b"a b||| |||1 1\t0.5 1 ||| ||| 1 1 25\n"
     table = write(tmp_path, TABLE + odd)
-    choice = PairChoice.of(2, "sqrt-count", 0.1, reverse_sides=True)
+    choice = PairChoice(2, 0.1, with_counts=True, reverse_sides=True)
     found = pairs_of(stored_pairs(table, choice, None), "sqrt-count")
     assert found == [("x", "a", 1.0), ("x", "a b", 2.0), ("", "a b", 5.0)]
 
