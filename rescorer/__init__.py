@@ -29,6 +29,7 @@ __all__ = [
     "read_table",
     "rescore",
     "rescore_nbest",
+    "score_lines",
     "train",
     "write_nbest",
     "write_table",
@@ -63,7 +64,7 @@ def load(
 
     Args:
         model: a directory written by `rescorer train`, or the name of a pretrained model, which
-            gives values only: hf:DIRECTORY, hf-lm:DIRECTORY or ct2:DIRECTORY.
+            gives values only: hf:, hf-lm:, hf-mlm:, ct2: or ct2-lm: and its directory.
         device: "auto" uses a GPU if there is one.
         precision: of the products, "float32" or "bfloat16".
         unnormalized: leave out the softmax's denominator; for models trained with
@@ -317,18 +318,63 @@ def rescore_nbest(
     return add_feature(*lists, jobs or n_processors(), per_word_feature)
 
 
+@arguments_named()
+def score_lines(
+    source: StrPath,
+    target: StrPath | None,
+    out: StrPath,
+    models: Model | Sequence[Model],
+    links: StrPath | None = None,
+    settings: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+) -> int:
+    """Write the natural log-probability of each line of parallel texts, as `rescorer lines` does.
+
+    Args:
+        source: the source text.
+        target: its translation line by line; None if language models score the `source`.
+        out: the file to write, a line for each line, compressed by suffix.
+        models: one or several, from `load`; each has a column.
+        links: word links of each pair, for models that need them (an NNJM).
+        settings: {"per_word": True, "format": "jsonl"}; see
+            `rescorer.tables.line_settings.LineSettings`.
+        resume: continue an interrupted run.
+        jobs: threads; None for one per processor.
+
+    Returns:
+        The number of lines.
+
+    Raises:
+        UserError: the texts differ in length, a line cannot be scored, or arguments do not fit together.
+    """
+    from moses_bridge.base.config import from_mapping
+    from moses_bridge.base.machine import n_processors
+    from rescorer.tables import lines
+    from rescorer.tables.line_settings import LineSettings, LineTexts
+
+    given = from_mapping(LineSettings, settings or {}, "settings")
+    texts = LineTexts(source, target, links)
+    return lines.score_lines(texts, out, _models(models), given, resume, jobs or n_processors())
+
+
 def _scorers(models: Model | Sequence[Model]) -> list[NamedScorer]:
     """The scorers of one model or several."""
+    return [model.named for model in _models(models)]
+
+
+def _models(models: Model | Sequence[Model]) -> list[Model]:
+    """One model or several, as a list."""
     from rescorer.models.model import Model
 
     given: list[object] = [*models] if isinstance(models, list | tuple) else [models]
-    scorers: list[NamedScorer] = []
+    checked: list[Model] = []
     for model in given:
         if not isinstance(model, Model):
             found = f"found {model!r:.60} as a model"
             raise UserError(f"{found}, expected one of rescorer.load, or a list of them")
-        scorers.append(model.named)
-    return scorers
+        checked.append(model)
+    return checked
 
 
 def _check_choice(name: str, value: str, literal: Any) -> None:

@@ -237,7 +237,7 @@ def perplexity(
     """Print the perplexity of models on a target text.
 
     It is per word, with and without unknown words. MODELS are model directories, ARPA files, binary files of
-    KenLM, and pretrained models (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY). </s> counts as a word.
+    KenLM, and pretrained models (KIND:DIRECTORY, see docs/pretrained.md). </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """

@@ -1,4 +1,4 @@
-"""Commands that write scores: score, merge, nbest, serve."""
+"""Commands that write scores: score, merge, nbest, lines, serve."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import keep_freed_memory, loading
 from moses_bridge.base.options import (
     ARGUMENT,
+    STANDARD_STREAM,
     ClusterOptions,
     ExistingDirectory,
     FileOrStdin,
@@ -31,7 +32,8 @@ from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
 from rescorer.cli.options import ModelDirectory, RawComputeOptions
 from rescorer.contract.choices import ColumnFormat, Control, Mean
-from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
+from rescorer.tables.line_settings import LineSettings, LineTexts
 
 
 def _print_log_z(model: Path, unnormalized: bool) -> None:
@@ -48,8 +50,8 @@ class ScorerOptions:
     """Sources of the columns of `rescorer score`.
 
     Attributes:
-        models: Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be
-            given several times. Each model adds a column; with --mean they add one.
+        models: Model directory, or a pretrained model (KIND:DIRECTORY, see docs/pretrained.md); may be given
+            several times. Each model adds a column; with --mean they add one.
         mean: Add one column for all models: the mean of the log-probabilities of pairs, or of the
             probabilities of words.
         control: Add a column without information instead of a model's, to compare with.
@@ -206,8 +208,8 @@ class NBestOptions(JobsOptions):
     Attributes:
         nbest: N-best list.
         source: Source text of the n-best list.
-        models: Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be
-            given several times. Several models are an ensemble and give one feature.
+        models: Model directory, or a pretrained model (KIND:DIRECTORY, see docs/pretrained.md); may be given
+            several times. Several models are an ensemble and give one feature.
         mean: What an ensemble averages: the log-probabilities of sentences, or the probabilities of words.
         per_word: Divide the score by the number of words, including </s>.
         feature: Name of the feature: letters and digits.
@@ -255,6 +257,61 @@ def nbest(
     add_feature(nbest, options.source, scorer, feature, out, options.jobs, second, options.per_word)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LinesOptions(JobsOptions):
+    """Options of `rescorer lines`.
+
+    Attributes:
+        source: Source text; without TARGET, the text that language models score.
+        target: Target text.
+        models: Model directory, or a pretrained model (KIND:DIRECTORY, see docs/pretrained.md); may be given
+            several times. Each model has a column.
+        links: Word alignment in Pharaoh format, for models that need it.
+        out: File to write; the suffix chooses the compression. [default: standard output]
+        resume: Continue an interrupted run.
+    """
+
+    source: Annotated[FileOrStdin, ARGUMENT]
+    target: Annotated[FileOrStdin | None, ARGUMENT] = None
+    models: Annotated[tuple[ModelDirectory, ...], option("--model")]
+    links: FileOrStdin | None = None
+    out: FileOrStdout = STANDARD_STREAM
+    resume: bool = False
+
+
+@command
+def lines(
+    options: LinesOptions,
+    settings: LineSettings,
+    pretrained: PretrainedSettings,
+    computing: RawComputeOptions,
+) -> None:
+    """Print the natural log-probability of each line of a text, or of two that are parallel.
+
+    SOURCE and TARGET have one sentence a line; language models score TARGET, or SOURCE alone.
+
+    Example: rescorer lines train.en train.fr --model cslm --model rnn --per-word --format tsv --out train.tsv
+    """
+    with loading():
+        from rescorer.models.model import Model
+        from rescorer.models.scorer_choice import refuse_settings
+        from rescorer.tables.lines import score_lines
+
+    refuse_settings(options.models, pretrained)
+    models = [
+        Model(
+            path, computing.compute, computing.trust_code, pretrained if parse_name(path) else None
+        )
+        for path in options.models
+    ]
+    for model in models:
+        if computing.unnormalized:
+            _print_log_z(model.directory, computing.unnormalized)
+        click.echo(f"{model.directory}: {model.named.name}", err=True)
+    texts = LineTexts(options.source, options.target, options.links)
+    score_lines(texts, options.out, models, settings, options.resume, options.jobs)
+
+
 @command
 def serve(
     model: Annotated[ExistingDirectory, ARGUMENT],
@@ -284,4 +341,4 @@ def serve(
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 
 
-COMMANDS = (score, merge, nbest, serve)
+COMMANDS = (score, merge, nbest, lines, serve)

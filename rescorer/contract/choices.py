@@ -36,13 +36,15 @@ Control = Literal["random", "length"]
 ColumnFormat = Literal["prob", "log"]
 
 OutputFormat = Literal["text", "json"]
+LineFormat = Literal["text", "tsv", "jsonl"]
 
 # Points of a map, and the meaning of a phrase's colour.
 MapKind = Literal["words", "phrases"]
 Colour = Literal["length", "frequency"]
 
-# Pretrained models: of Hugging Face with and without a source, and of CTranslate2. A name is KIND:DIRECTORY.
-PretrainedKind = Literal["hf", "hf-lm", "ct2"]
+# Pretrained models of Hugging Face and CTranslate2; "lm" is a language model, "mlm" a masked one. A name is
+# KIND:DIRECTORY.
+PretrainedKind = Literal["hf", "hf-lm", "hf-mlm", "ct2", "ct2-lm"]
 
 # What becomes of the letters of text for a pretrained model.
 TextCase = Literal["as-is", "sentence", "lower"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -66,6 +67,43 @@ class WordScorer(Protocol):
 
         Words outside a shortlist are <unk>.
         """
+
+
+class ScoredTokens(NamedTuple):
+    """The words or subwords of a text that a model predicts, in their order.
+
+    Attributes:
+        tokens: in UTF-8; the last one is the end of sentence, if the model predicts it.
+        log_probs: natural log p of each, *Shape:* (n_tokens,).
+    """
+
+    tokens: list[bytes]
+    log_probs: NDArray[np.float64]
+
+
+class SubwordScorer(ABC):
+    """A `Scorer` that predicts target text subword by subword, and knows every word.
+
+    Attributes:
+        predicts_end: whether the last token of each target is the end of sentence.
+    """
+
+    shortlist = None
+    needs_links = False
+    predicts_end = True
+
+    @abstractmethod
+    def subword_log_probs(self, batch: Batch) -> list[ScoredTokens]:
+        """The subwords of each target; their log-probabilities add up to the value of the pair.
+
+        Raises:
+            UnscorablePair: a side has more subwords than the model has positions.
+        """
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """See `Scorer`."""
+        found = self.subword_log_probs(batch) if len(batch) else []
+        return np.array([own.log_probs.sum() for own in found], np.float64)
 
 
 @dataclass(frozen=True)

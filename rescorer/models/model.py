@@ -16,13 +16,15 @@ from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import NamedScorer, WordScorer
+from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.target_generation import GenerationConfig, TargetGenerator
 from rescorer.models.learned import Learned
 from rescorer.models.model_description import DESCRIPTION, FOLDS, read_description
 from rescorer.models.model_directory import generator_of_model, targets_of_lines
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
+from rescorer.models.reading import ReversedSides
 from rescorer.models.scorer_choice import refuse_settings, scorer_of
+from rescorer.models.token_values import predicts_tokens, token_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +103,7 @@ class Model:
     ) -> list[NDArray[np.float64]]:
         """Natural log-probabilities of the words of each target and </s>, which add up to `score`.
 
-        The arguments are those of `score`.
+        The arguments are those of `score`. A pretrained model gives values of its subwords.
 
         Returns:
             One array a pair, </s> last, *Shape:* (n_words + 1,).
@@ -110,21 +112,16 @@ class Model:
             InputError: the model does not predict targets word by word.
             UserError: see `score`.
         """
-        self._refuse_pretrained("values of words")
         scorer = self.named.scorer
-        if not isinstance(scorer, WordScorer):
+        if isinstance(scorer, ReversedSides) or not predicts_tokens(scorer):
             fault = "a model that gives no values of target words"
             wanted = (
                 'one that predicts targets word by word, such as "encdec", without reversed sides'
             )
             hint = "`score` gives the values of pairs"
             raise InputError(self.directory / DESCRIPTION, None, fault, wanted, hint)
-        values = list[NDArray[np.float64]]()
-        for part in self._pairs(sources, targets, links).parts(PAIRS_AT_ONCE):
-            found = scorer.word_log_probs(part)
-            ends = np.cumsum(np.bincount(found.pairs, minlength=len(part)))
-            values += np.split(np.asarray(found.log_probs, np.float64), ends[:-1])
-        return values
+        parts = self._pairs(sources, targets, links).parts(PAIRS_AT_ONCE)
+        return [own.log_probs for part in parts for own in token_values(scorer, part)]
 
     def embed(self, phrases: Texts) -> NDArray[np.float32]:
         """The network's vectors of source phrases; of target phrases with reversed sides.
@@ -216,16 +213,17 @@ class Model:
             raise InputError(self.directory, None, found, "a model of `rescorer train`", hint)
 
     @cached_property
-    def _is_language_model(self) -> bool:
+    def reads_source(self) -> bool:
+        """Whether a value depends on a source: language models read none."""
         name = parse_name(self.directory)
         if name is not None:
-            return not KINDS[name.kind].has_source
-        return load(read_description(self.directory)["architecture"]).data == "text"
+            return KINDS[name.kind].has_source
+        return load(read_description(self.directory)["architecture"]).data != "text"
 
     def _pairs(self, sources: Texts, targets: Texts | None, links: Texts | None) -> Batch:
         """The pairs, checked."""
         if targets is None:
-            if not self._is_language_model:
+            if self.reads_source:
                 raise UserError(f"{self.directory} scores pairs: give targets, too")
             texts = encoded_all(sources, "texts")
             return Batch([b""] * len(texts), texts)

@@ -9,6 +9,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -52,13 +53,20 @@ class ReversedSides:
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
-        try:
+        with in_own_sides(batch):
             return self.scorer.values(batch.sides_swapped())
-        except UnscorablePair as error:
-            side = None if error.side is None else OTHER_SIDE[error.side]
-            raise UnscorablePair(
-                error.row, batch, side, error.fault, error.expected, error.hint
-            ) from error
+
+
+@contextmanager
+def in_own_sides(batch: Batch) -> Iterator[None]:
+    """Name the sides of a batch in the error of a pair that was scored with its sides swapped."""
+    try:
+        yield
+    except UnscorablePair as error:
+        side = None if error.side is None else OTHER_SIDE[error.side]
+        raise UnscorablePair(
+            error.row, batch, side, error.fault, error.expected, error.hint
+        ) from error
 
 
 def turned(sentences: Sequence[bytes]) -> list[bytes]:

@@ -7,11 +7,12 @@ blocks already written, and the file is the same as without the interruption.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,11 @@ from xopen import xopen
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.json_files import read_json, record_of
-from moses_bridge.base.lock import is_at
+from moses_bridge.base.lock import held_file, is_at
 from moses_bridge.base.textio import (
     COMPRESSIONS,
+    Place,
+    Stream,
     StrPath,
     hidden_beside,
     named_errors,
@@ -166,6 +169,23 @@ class StreamOutput(ExitStack):
     def publish(self) -> None:
         """Flush the buffer."""
         self._stream.flush()
+
+
+@contextlib.contextmanager
+def open_blocks(
+    out: Place, settings: Mapping[str, Any], resume: bool
+) -> Iterator[PartialFile | StreamOutput]:
+    """Open an output for its blocks; a file is locked until the end of the `with` block.
+
+    Raises:
+        UserError: another command is writing the file.
+    """
+    if isinstance(out, Stream):
+        with StreamOutput(out) as stream:
+            yield stream
+        return
+    with held_file(out), PartialFile(out, settings, resume) as file:
+        yield file
 
 
 def compress(data: bytes, out: Path) -> bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING
 from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.lock import held_file
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.textio import Place, Stream, place_of, write_lines
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
 from rescorer.tables.column import ColumnConfig, check_columns
-from rescorer.tables.partial_file import PartialFile, StreamOutput
+from rescorer.tables.partial_file import open_blocks
 from rescorer.tables.record import Content, Counts, RunRecord, bad_rows_of, sidecar_of
 from rescorer.tables.source_table import SourceTable
 
@@ -99,20 +97,6 @@ class Run:
             table.has_alignment,
         )
         return cls(record, table, target, tuple(scorers), patch, resume)
-
-    @contextlib.contextmanager
-    def sink(self) -> Iterator[PartialFile | StreamOutput]:
-        """Open the output of the blocks; a file is locked until the end of the `with` block.
-
-        Raises:
-            UserError: another command is writing the table.
-        """
-        if isinstance(self.out, Stream):
-            with StreamOutput(self.out) as stream:
-                yield stream
-            return
-        with held_file(self.out), PartialFile(self.out, self.record.settings, self.resume) as file:
-            yield file
 
     def finish(self, progress: Mapping[str, int], command: str = "") -> RunRecord:
         """Write OUT.json and OUT.bad next to a finished table; progress is that of its sink."""
@@ -252,7 +236,7 @@ def add_columns(run: Run, command: str = "", executor: Executor | None = None) -
         UserError: a value is not finite, or another command is writing the table.
     """
     config = run.record.config
-    with run.sink() as sink:
+    with open_blocks(run.out, run.record.settings, run.resume) as sink:
         n_done = sink.progress["rows"]
         blocks = run.table.blocks(config.block_rows, n_done)
         if executor is None:

@@ -135,6 +135,8 @@ def load_text_model(
             the file is no n-gram model.
     """
     if name := parse_name(path):
+        if name.kind == "hf-mlm":
+            raise ConfigError(f"{name}: a masked language model has no perplexity")
         if settings and settings.reading != "as-is":
             raise ConfigError(f"--reading {settings.reading}: {name} would predict the source")
         named = scorer_of_pretrained(name, settings or PretrainedSettings(), compute)

@@ -262,7 +262,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 44 and len(PAIRS) == 77
+    assert len(COMMANDS) == 45 and len(PAIRS) == 70
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -439,6 +439,7 @@ HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "rescorer train": held_directory,
     "rescorer expected-bleu": held_directory,
     "rescorer score": held_file,
+    "rescorer lines": held_file,
     "rescorer merge": held_file,
     "rescorer map": held_directory,
     "tuning tune": held_directory,

@@ -343,6 +343,9 @@ ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, job
 -> list[str]
 rescore_nbest(nbest: StrPath, source: StrPath, out: StrPath, model: Model | Sequence[Model], feature: str, \
 mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None) -> int
+score_lines(source: StrPath, target: StrPath | None, out: StrPath, models: Model | Sequence[Model], \
+links: StrPath | None = None, settings: Mapping[str, Any] | None = None, resume: bool = False, \
+jobs: int | None = None) -> int
 train(data: StrPath, out: StrPath, arch: str = 'encdec', settings: Mapping[str, Any] | None = None, \
 source: StrPath | None = None, links: StrPath | None = None, texts: tuple[StrPath, StrPath] | None = None, \
 cache: StrPath | None = None, resume: bool = False, device: Device = 'auto', seed: int = 1, \

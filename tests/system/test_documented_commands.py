@@ -44,6 +44,7 @@ PAGES = [
             "views.md",
             "pretrained.md",
             "rerank.md",
+            "lines.md",
             "combine.md",
         )
     ),
@@ -211,6 +212,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
         "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
         "rerank.md": LISTED,
+        "lines.md": ("corpus", "model", "rnn", "dev.en", "dev.fr", "dom.en", "dom.fr", "dom.links"),
         "combine.md": ("in", "out", "dev", "dev.fr"),
     }
     if page.name == "pretrained.md":

@@ -44,10 +44,14 @@ def scorer_of_pretrained(
             f"{name} is a pretrained model and needs the denominator: leave --unnormalized out"
         )
     directory = local_directory(name.place, settings.download)
-    if name.kind == "ct2":
+    if kind.package == "ctranslate2":
         from rescorer.models.pretrained.ctranslate2_values import load_ctranslate2
 
-        scorer: PretrainedScorer = load_ctranslate2(directory, settings, compute)
+        scorer: PretrainedScorer = load_ctranslate2(directory, settings, compute, kind.has_source)
+    elif name.kind == "hf-mlm":
+        from rescorer.models.pretrained.masked import load_masked
+
+        scorer = load_masked(directory, settings, compute)
     else:
         from rescorer.models.pretrained.hugging_face import load_hugging_face
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import ctranslate2
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import n_processors
@@ -22,6 +21,7 @@ from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.scorer import ScoredTokens, SubwordScorer
 from rescorer.models.pretrained.settings import PretrainedSettings
 from rescorer.models.pretrained.subwords import Subwords, too_long
 
@@ -35,67 +35,63 @@ POSITIONS = re.compile(r"positions >= (\d+)")
 Tokens = list[str]
 
 
-class CTranslate2Scorer:
-    """A `rescorer.contract.scorer.Scorer`: natural log p(target | source)."""
+class CTranslate2Scorer(SubwordScorer):
+    """A `rescorer.contract.scorer.Scorer` and `SubwordScorer`: natural log p(target | source), or p(target)."""
 
-    shortlist = None  # subwords know every word
-    needs_links = False
-
-    def __init__(self, translator: ctranslate2.Translator, subwords: Subwords) -> None:
-        self._translator = translator
+    def __init__(
+        self, model: ctranslate2.Translator | ctranslate2.Generator, subwords: Subwords
+    ) -> None:
+        self._model = model
         self._subwords = subwords
 
     @property
     def note(self) -> str:
         """See `PretrainedScorer`."""
-        return (
-            f"natural log p of the target's subwords and {self._subwords.end_name} given the source"
-        )
+        given = " given the source" if isinstance(self._model, ctranslate2.Translator) else ""
+        return f"natural log p of the target's subwords and {self._subwords.end_name}{given}"
 
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `contract.Scorer`.
-
-        Raises:
-            UnscorablePair: a side has more subwords than the model has positions.
-        """
-        if not len(batch):
-            return np.empty(0)
-        phrases, which = distinct(batch.sources)
-        sources = [self._subwords.names(ids) for ids in self._subwords.sources(phrases)]
-        prefix = self._subwords.target_prefix
-        # score_batch adds the end of sentence to each target.
-        targets = [
-            self._subwords.names([*prefix, *ids[:-1]])
-            for ids in self._subwords.targets(batch.targets)
-        ]
-        values = np.empty(len(batch))
-        running = []
-        for rows in _batches([len(sources[number]) for number in which], targets):
-            own = [sources[which[row]] for row in rows]
+    def subword_log_probs(self, batch: Batch) -> list[ScoredTokens]:
+        """See `contract.SubwordScorer`."""
+        subwords, sources = self._subwords, list[Tokens]()
+        found = subwords.targets(batch.targets)
+        if isinstance(self._model, ctranslate2.Translator):
+            phrases, which = distinct(batch.sources)
+            known = [subwords.names(ids) for ids in subwords.sources(phrases)]
+            sources = [known[number] for number in which]
+            # score_batch adds the end of sentence to each target.
+            prefix, given = subwords.target_prefix, [ids[:-1] for ids in found]
+        else:
+            sources = [[] for _ in found]
+            prefix, given = subwords.target_prefix or [subwords.begin], found
+        targets = [subwords.names([*prefix, *ids]) for ids in given]
+        values, running = [np.empty(0)] * len(batch), []
+        for rows in _batches(list(map(len, sources)), targets):
+            own = [sources[row] for row in rows]
             running.append((rows, self._start_scoring(own, [targets[row] for row in rows])))
         try:
             for rows, results in running:
                 for row, result in zip(rows, results, strict=False):  # fillers of a batch are last
-                    values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
+                    log_probs = result.result().log_probs
+                    values[row] = np.array(log_probs[-len(found[row]) :], np.float64)
         except RuntimeError as error:
             limit = POSITIONS.search(str(error))
             if limit is None:
                 raise
-            own = [sources[number] for number in which]
-            raise _first_too_long(batch, own, targets, int(limit[1])) from error
-        return values
+            raise _first_too_long(batch, sources, targets, int(limit[1])) from error
+        return [
+            ScoredTokens(subwords.spelt(ids), own) for ids, own in zip(found, values, strict=True)
+        ]
 
     def _start_scoring(
         self, sources: list[Tokens], targets: list[Tokens]
     ) -> list[ctranslate2.AsyncScoringResult]:
         """The scoring of a batch, filled up with its first pair."""
-        n_rows = max(1, min(len(sources[0]), len(targets[0]) + 1))
+        is_translator = isinstance(self._model, ctranslate2.Translator)
+        given = [sources, targets] if is_translator else [targets]
+        n_rows = max(1, min(len(side[0]) for side in given))
         n_missing = max(0, FEWEST_PAIRS - len(targets), -(-FEWEST_ROWS // n_rows) - len(targets))
-        found: list[ctranslate2.AsyncScoringResult] = self._translator.score_batch(
-            sources + sources[:1] * n_missing,
-            targets + targets[:1] * n_missing,
-            max_input_length=0,
-            asynchronous=True,
+        found: list[ctranslate2.AsyncScoringResult] = self._model.score_batch(
+            *(side + side[:1] * n_missing for side in given), max_input_length=0, asynchronous=True
         )
         return found
 
@@ -128,22 +124,25 @@ def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[
 
 
 def load_ctranslate2(
-    directory: Path, settings: PretrainedSettings, compute: Compute
+    directory: Path, settings: PretrainedSettings, compute: Compute, has_source: bool = True
 ) -> CTranslate2Scorer:
     """Load a model written by CTranslate2's converter, next to its tokenizer's files.
+
+    It must be an encoder-decoder model if has_source, or else a language model.
 
     With bfloat16, compute replaces the number format of the conversion.
 
     Raises:
-        InputError: the directory has no encoder-decoder model of CTranslate2, or no tokenizer.
+        InputError: the directory has no such model of CTranslate2, or no tokenizer.
         ConfigError: a language code is unknown, or there is no such device.
     """
     device = compute.place.type
-    expected = "an encoder-decoder model that CTranslate2's converter wrote"
+    kind = "an encoder-decoder" if has_source else "a decoder-only language"
+    expected = f"{kind} model that CTranslate2's converter wrote"
     if not ctranslate2.contains_model(str(directory)):
         raise InputError(directory, None, "no model.bin", expected)
     try:
-        translator = ctranslate2.Translator(
+        model = (ctranslate2.Translator if has_source else ctranslate2.Generator)(
             str(directory),
             device=device,
             compute_type="bfloat16" if compute.precision == "bfloat16" else "default",
@@ -155,4 +154,4 @@ def load_ctranslate2(
         raise InputError(
             directory, None, f"a model that fails to load ({told})", expected
         ) from error
-    return CTranslate2Scorer(translator, Subwords(directory, settings))
+    return CTranslate2Scorer(model, Subwords(directory, settings))

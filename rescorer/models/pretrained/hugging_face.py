@@ -6,6 +6,7 @@ begins of sentence, which a model is given, are not scored.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -29,6 +29,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.scorer import ScoredTokens, SubwordScorer
 from rescorer.models.pretrained.prefix_values import (
     LENGTH_STEP,
     Head,
@@ -50,15 +51,12 @@ RELATIVE = "relative_attention_num_buckets"
 NEVER = -1e9
 
 
-class HuggingFaceScorer:
+class HuggingFaceScorer(SubwordScorer):
     """A `rescorer.contract.scorer.Scorer`: natural log p(target | source), or p(target).
 
     A pair's value does not depend on the other pairs; see
     `rescorer.models.pretrained.prefix_values`.
     """
-
-    shortlist = None  # subwords know every word
-    needs_links = False
 
     def __init__(self, network: TransformerNetwork, subwords: Subwords) -> None:
         self.network = network
@@ -70,14 +68,8 @@ class HuggingFaceScorer:
         given = " given the source" if self.network.has_source else ""
         return f"natural log p of the target's subwords and {self.subwords.end_name}{given}"
 
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `contract.Scorer`.
-
-        Raises:
-            UnscorablePair: a side has more subwords than the model has positions.
-        """
-        if not len(batch):
-            return np.empty(0)
+    def subword_log_probs(self, batch: Batch) -> list[ScoredTokens]:
+        """See `contract.SubwordScorer`."""
         if self.network.has_source:
             phrases, which = distinct(batch.sources)
             sources = self.subwords.sources(phrases)
@@ -88,12 +80,16 @@ class HuggingFaceScorer:
         self._check_lengths(batch, lens, "source")
         n_before = len(self.network.start) - 1  # the last subword is not read
         self._check_lengths(batch, [n_before + len(target) for target in targets], "target")
-        return prefix_values(self.network, Pairs(sources, which, targets))
+        found = prefix_values(self.network, Pairs(sources, which, targets))
+        return [
+            ScoredTokens(self.subwords.spelt(ids), values)
+            for ids, values in zip(targets, found, strict=True)
+        ]
 
     def _check_lengths(self, batch: Batch, lens: Sequence[int], side: Side) -> None:
-        limit = self.network.n_positions
+        limit = longest_sequence(self.network.model.config)
         for row, length in enumerate(lens):
-            if limit is not None and length > limit:
+            if length > limit:
                 found = f"{length} subwords"
                 if side == "source":
                     found += f" (a source is padded to a multiple of {LENGTH_STEP})"
@@ -126,14 +122,6 @@ class TransformerNetwork:
     def device(self) -> torch.device:
         """Where it is."""
         return self.head.weight.device
-
-    @property
-    def n_positions(self) -> int | None:
-        """The longest sequence; None if positions are relative."""
-        if hasattr(self.model.config, RELATIVE):
-            return None
-        found = [getattr(self.model.config, name, None) for name in POSITIONS]
-        return min((limit for limit in found if isinstance(limit, int)), default=None)
 
     def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
         """See `prefix_values.Network`."""
@@ -212,6 +200,13 @@ class TranslationRows:
         return last
 
 
+def longest_sequence(config: Any) -> int:
+    """The number of positions of a model, very large if they are relative."""
+    names = () if hasattr(config, RELATIVE) else POSITIONS
+    found = [getattr(config, name, None) for name in names]
+    return min((limit for limit in found if isinstance(limit, int)), default=sys.maxsize)
+
+
 def _cache_name(decoder: Any) -> str:
     """The parameter for keys and values: "cache" from transformers 5.24 on, "past_key_values" before."""
     return "cache" if "cache" in signature(decoder.forward).parameters else "past_key_values"
@@ -236,9 +231,12 @@ def load_hugging_face(
             something that cannot be scored prefix by prefix.
         ConfigError: a language code is unknown, or there is no such device.
     """
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    model = _load_model(directory, compute, has_source)
+    if has_source:
+        model = load_network(directory, compute, AutoModelForSeq2SeqLM, "an encoder-decoder model")
+    else:
+        model = load_network(
+            directory, compute, AutoModelForCausalLM, "a decoder-only language model"
+        )
     subwords = Subwords(directory, settings)
     config = model.config
     if has_source:
@@ -250,8 +248,16 @@ def load_hugging_face(
     return HuggingFaceScorer(_checked(TransformerNetwork(model, start), directory), subwords)
 
 
-def _load_model(directory: Path, compute: Compute, has_source: bool) -> Any:
-    expected = "an encoder-decoder model" if has_source else "a decoder-only language model"
+def load_network(directory: Path, compute: Compute, make: Any, expected: str) -> Any:
+    """A model of a class of transformers, in evaluation mode, on its device.
+
+    Raises:
+        InputError: the directory has no such model, or not all its weights.
+        ConfigError: there is no such device.
+    """
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    has_source = make is AutoModelForSeq2SeqLM
     try:
         config = AutoConfig.from_pretrained(
             str(directory), local_files_only=True, trust_remote_code=False
@@ -260,7 +266,6 @@ def _load_model(directory: Path, compute: Compute, has_source: bool) -> Any:
             hint = "Write hf-lm: for it" if has_source else "Write hf: for it"
             found = f"the model type {config.model_type!r}"
             raise InputError(directory / "config.json", None, found, expected, hint)
-        make = AutoModelForSeq2SeqLM if has_source else AutoModelForCausalLM
         model, told = make.from_pretrained(
             str(directory),
             local_files_only=True,
@@ -302,7 +307,8 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
     pairs = Pairs([source if network.has_source else []], np.zeros(2, np.int64), targets)
     for scale in (1.0, network.head.weight.shape[1] ** -0.5):  # T5 divides by the root of its width
         network.head = network.head._replace(scale=scale)
-        if np.abs(prefix_values(network, pairs) - plain).max() < TOLERANCE[network.dtype]:
+        values = np.array([own.sum() for own in prefix_values(network, pairs)])
+        if np.abs(values - plain).max() < TOLERANCE[network.dtype]:
             return network
     kind = network.model.config.model_type
     found = f"the model type {kind!r}, whose values prefix by prefix are not its own"

@@ -121,12 +121,13 @@ class Pairs:
     targets: Sequence[Ids]
 
 
-def prefix_values(network: Network, pairs: Pairs) -> NDArray[np.float64]:
-    """Natural log p(target | source) of each pair, *Shape:* (n,)."""
-    values = np.empty(len(pairs.targets))
+def prefix_values(network: Network, pairs: Pairs) -> list[NDArray[np.float64]]:
+    """Natural log p of each subword of each target, given those before it and the source."""
+    values = [np.empty(0)] * len(pairs.targets)
     with torch.inference_mode():
         for rows in _groups(pairs):
-            values[rows] = _values_of(network, pairs, rows)
+            for row, own in zip(rows, _values_of(network, pairs, rows), strict=True):
+                values[row] = own
     return values
 
 
@@ -155,8 +156,10 @@ def _groups(pairs: Pairs) -> Iterator[NDArray[np.int64]]:
         yield np.array(group)
 
 
-def _values_of(network: Network, pairs: Pairs, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The values of some rows, *Shape:* (n,)."""
+def _values_of(
+    network: Network, pairs: Pairs, rows: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """The values of the subwords of some rows."""
     numbers, groups = np.unique(pairs.which[rows], return_inverse=True)
     sources = [pairs.sources[number] for number in numbers]
     targets = [pairs.targets[row] for row in rows]
@@ -164,18 +167,11 @@ def _values_of(network: Network, pairs: Pairs, rows: NDArray[np.int64]) -> NDArr
     tree = build_prefix_tree(_padded(targets, int(lens.max())), lens, groups, len(sources))
     states, parents = _states_of(network, sources, tree)
     log_probs = network.head.log_probs(states, parents, tree.words).double().cpu().numpy()
-    return _sums_along(tree, log_probs)
-
-
-def _sums_along(tree: PrefixTree, log_probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of the nodes on the path of each row, from the first one on, *Shape:* (n,)."""
-    sums, start = np.zeros(tree.n_groups), 0
-    totals = list[NDArray[np.float64]]()
-    for level in tree.levels:
-        sums = sums[level.parents] + log_probs[start : start + len(level)]
-        start += len(level)
-        totals.append(sums)
-    return np.concatenate(totals)[tree.last_nodes]
+    starts = np.cumsum([0, *tree.sizes[:-1]])
+    return [
+        log_probs[starts[:n_subwords] + path[:n_subwords]]
+        for path, n_subwords in zip(tree.paths, tree.lens, strict=True)
+    ]
 
 
 def _padded(rows: Sequence[Ids], length: int) -> NDArray[np.int32]:
@@ -201,11 +197,11 @@ def _states_of(
     parents = [places[tree.levels[0].parents]]
     for level, after in zip(tree.levels, tree.levels[1:], strict=False):
         inner = np.unique(after.parents)
-        before = _padded_to_step(level.parents[inner], step)
+        before = padded_to_step(level.parents[inner], step)
         sources_of = of_nodes[level.parents]
         live.go_on(
             _tensor(places[before], network),
-            _tensor(_padded_to_step(level.words[inner].astype(np.int64), step), network),
+            _tensor(padded_to_step(level.words[inner].astype(np.int64), step), network),
             _tensor(of_nodes[before], network),
         )
         places = np.full(len(level), -1)
@@ -223,11 +219,11 @@ def _source_rows(network: Network, sources: Sequence[Ids], step: int) -> Rows:
     lens = np.array([len(source) for source in sources])
     ids = _padded(sources, length).astype(np.int64)
     is_word = np.arange(length) < lens[:, None]
-    rows = _padded_to_step(np.arange(len(sources)), step)
+    rows = padded_to_step(np.arange(len(sources)), step)
     return network.begin(_tensor(ids[rows], network), _tensor(is_word[rows], network))
 
 
-def _padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+def padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Some rows up to a multiple of step; those added repeat the first one."""
     n_added = -len(rows) % step
     return np.concatenate([rows, np.repeat(rows[:1], n_added)])

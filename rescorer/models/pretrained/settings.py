@@ -1,4 +1,4 @@
-"""Names of pretrained models, hf:DIRECTORY, hf-lm:DIRECTORY and ct2:DIRECTORY, and how text reaches them."""
+"""Names of pretrained models, such as hf:DIRECTORY, and how text reaches them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "hf": Kind("transformers", "hf", True),
     "hf-lm": Kind("transformers", "hf", False),
+    "hf-mlm": Kind("transformers", "hf", False),
     "ct2": Kind("ctranslate2", "ct2", True),
+    "ct2-lm": Kind("ctranslate2", "ct2", False),
 }
 
 

@@ -97,7 +97,7 @@ class Subwords:
     """
 
     def __init__(self, directory: Path, settings: PretrainedSettings) -> None:
-        self._tokenizer = _load(directory)
+        self._tokenizer = load_tokenizer(directory)
         self._lock = threading.Lock()  # it has a source mode and a target mode
         source, target = _set_languages(self._tokenizer, directory, settings)
         self._source_prefix = _marian_code(self._tokenizer, settings) + settings.source_prefix
@@ -125,6 +125,10 @@ class Subwords:
     def names(self, ids: Ids) -> list[str]:
         """The subwords of some ids."""
         return list(self._tokenizer.convert_ids_to_tokens(ids))
+
+    def spelt(self, ids: Ids) -> list[bytes]:
+        """The subwords of some ids, as bytes."""
+        return [name.encode() for name in self.names(ids)]
 
     @property
     def begin(self) -> int:
@@ -155,7 +159,12 @@ class Subwords:
         return empty[:-1]
 
 
-def _load(directory: Path) -> Any:
+def load_tokenizer(directory: Path) -> Any:
+    """The tokenizer beside a model.
+
+    Raises:
+        InputError: there is none, or none that loads.
+    """
     from transformers import AutoTokenizer
 
     hint = "Save it there with its save_pretrained; for CTranslate2 convert with --copy_files"

@@ -137,6 +137,57 @@ def gpt2(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def converted_gpt2(gpt2: Path) -> Path:
+    """The language model, converted for CTranslate2."""
+    pytest.importorskip("ctranslate2")
+    from ctranslate2.converters import TransformersConverter
+
+    directory = gpt2.with_name("ct2-gpt2")
+    files = ["tokenizer.json", "tokenizer_config.json"]
+    TransformersConverter(str(gpt2), copy_files=files).convert(str(directory))
+    config = json.loads((directory / "config.json").read_text())
+    # GPT-2's own tokenizer names a word for the unknown ones; this one has none.
+    (directory / "config.json").write_text(json.dumps({**config, "unk_token": "</s>"}))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def bert(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small masked language model."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+    directory = tmp_path_factory.mktemp("pretrained") / "bert"
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=70, special_tokens=names, show_progress=False)
+    made.train_from_iterator(text(FRENCH, 3), trainer)
+    ends = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        **{f"{name.lower()[1:-1]}_token": name for name in names},
+    )
+    tokenizer.save_pretrained(directory)
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=32,
+        initializer_range=0.3,
+    )
+    BertForMaskedLM(config).save_pretrained(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
 def nllb(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small M2M-100 network with NLLB's tokenizer, whose languages are codes in the text."""
     import torch

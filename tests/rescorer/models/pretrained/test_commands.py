@@ -146,6 +146,64 @@ def test_a_loaded_model_scores_as_the_commands_do(here: Path, marian: Path, gpt2
     assert len(rescorer.load(f"hf-lm:{gpt2}", device="cpu").score(*sides)) == 4
 
 
+def test_lines_have_the_values_of_lists_and_their_subwords(
+    here: Path, marian: Path, converted: Path, gpt2: Path, converted_gpt2: Path, bert: Path
+) -> None:
+    """Each kind of models side by side, p(source | target) among them."""
+    lines = ["la maison", "peut être utilisé ."]
+    Path("list").write_text(
+        "".join(f"{n} ||| {line} ||| LM0= 0 ||| 0\n" for n, line in enumerate(lines))
+    )
+    names = [
+        f"hf:{marian}",
+        f"ct2:{converted}",
+        f"hf-lm:{gpt2}",
+        f"ct2-lm:{converted_gpt2}",
+        f"hf-mlm:{bert}",
+    ]
+    models = [rescorer.load(name, device="cpu") for name in names]
+    back = rescorer.load(names[0], device="cpu", settings={"reading": "reversed-sides"})
+    for side_by_side in (models, [back]):
+        rescorer.score_lines(
+            "dev.en", "dev.fr", "out", side_by_side, settings={"tokens": True, "format": "jsonl"}
+        )
+        rescorer.score_lines("dev.en", "dev.fr", "no-end", side_by_side, settings={"end": False})
+        ends = [line.split("\t") for line in Path("no-end").read_text().splitlines()]
+        records = [json.loads(line) for line in Path("out").read_text().splitlines()]
+        for place, model in enumerate(side_by_side):
+            rescorer.rescore_nbest("list", "dev.en", "new.nbest", model, "NN0")
+            found = Path("new.nbest").read_text().splitlines()
+            features = [line.split("NN0= ")[1].split()[0] for line in found]
+            name = str(model.directory)
+            assert [one[name] for one in records] == pytest.approx(
+                [*map(float, features)], abs=1e-5
+            )
+            sides = SOURCES if model is back else lines
+            for one, end, line in zip(records, ends, sides, strict=True):
+                tokens = one[f"{name} tokens"]
+                assert sum(value for _, value in tokens) == pytest.approx(one[name], abs=1e-4)
+                is_masked = name.startswith("hf-mlm")
+                assert (tokens[-1][0] == "</s>") != is_masked
+                without = one[name] - (0 if is_masked else tokens[-1][1])
+                assert float(end[place]) == pytest.approx(without, abs=1e-4)
+                spelt = "".join(token for token, _ in tokens).replace("##", "")
+                assert spelt.lstrip("▁").startswith(line[0])
+
+
+def test_a_text_alone_is_for_language_models(
+    here: Path, marian: Path, gpt2: Path, bert: Path
+) -> None:
+    options = ("--model", f"hf-lm:{gpt2}", "--model", f"hf-mlm:{bert}", "--device", "cpu")
+    result = run("lines", "dev.fr", *options)
+    assert result.exit_code == 0 and result.stdout.count("\t") == 2, result.output
+    assert "pseudo-log-likelihood: " in result.stderr
+    assert run("lines", "dev.en", "dev.fr", *options).stdout == result.stdout
+    result = run("lines", "dev.fr", *options, "--model", f"hf:{marian}")
+    assert result.exit_code == 1 and "scores pairs: name a target text, too" in result.stderr
+    result = run("perplexity", f"hf-mlm:{bert}", "dev.fr")
+    assert result.exit_code == 1 and "a masked language model has no perplexity" in result.stderr
+
+
 def test_reversed_sides_are_the_swapped_call(
     here: Path, marian: Path, converted: Path, gpt2: Path
 ) -> None:
@@ -178,7 +236,6 @@ def test_what_a_loaded_pretrained_model_does_not_give_is_refused(
 ) -> None:
     model = rescorer.load(f"hf:{marian}", device="cpu")
     for what, call in {
-        "values of words": lambda: model.score_words(["a"], ["b"]),
         "vectors of phrases": lambda: model.embed(["a"]),
         "generated targets": lambda: model.generate(["a"]),
     }.items():

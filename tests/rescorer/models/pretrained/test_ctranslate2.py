@@ -33,7 +33,7 @@ PAIRS = Batch([each for each in SOURCES for _ in TARGETS], TARGETS * len(SOURCES
 def load(directory: Path) -> CTranslate2Scorer:
     from rescorer.models.pretrained.ctranslate2_values import load_ctranslate2
 
-    return load_ctranslate2(directory, PretrainedSettings(), CPU)
+    return load_ctranslate2(directory, PretrainedSettings(), CPU, directory.name != "ct2-gpt2")
 
 
 def test_values_are_those_of_the_converted_model(marian: Path, converted: Path) -> None:
@@ -43,8 +43,37 @@ def test_values_are_those_of_the_converted_model(marian: Path, converted: Path) 
     np.testing.assert_allclose(load(converted).values(PAIRS), expected, atol=1e-4, rtol=0)
 
 
-def test_a_value_does_not_depend_on_what_is_scored_beside_it(converted: Path) -> None:
-    scorer, rows = load(converted), np.arange(len(PAIRS))
+def test_a_language_model_has_the_values_of_the_converted_one(
+    gpt2: Path, converted_gpt2: Path
+) -> None:
+    from rescorer.models.pretrained.hugging_face import load_hugging_face
+
+    expected = load_hugging_face(gpt2, PretrainedSettings(), CPU, False).subword_log_probs(PAIRS)
+    scorer = load(converted_gpt2)
+    found = scorer.subword_log_probs(PAIRS)
+    for own, other in zip(found, expected, strict=True):
+        assert own.tokens == other.tokens and own.tokens[-1] == b"</s>"
+        np.testing.assert_allclose(own.log_probs, other.log_probs, atol=1e-4, rtol=0)
+    assert scorer.note == "natural log p of the target's subwords and </s>"
+    sums = [own.log_probs.sum() for own in expected]
+    np.testing.assert_allclose(scorer.values(PAIRS), sums, atol=1e-4, rtol=0)
+
+
+def test_a_text_longer_than_the_language_model_is_refused(converted_gpt2: Path) -> None:
+    """The end is predicted after 64 subwords: the first is <s>."""
+    scorer, long = load(converted_gpt2), b" ".join([b"maison"] * 80)
+    with pytest.raises(
+        UnscorablePair, match="on the target side, expected at most the 64"
+    ) as caught:
+        scorer.values(Batch([b"", b""], [b"la", long]))
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize("name", ["converted", "converted_gpt2"])
+def test_a_value_does_not_depend_on_what_is_scored_beside_it(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    scorer, rows = load(request.getfixturevalue(name)), np.arange(len(PAIRS))
     values = scorer.values(PAIRS)
     alone = np.concatenate([scorer.values(PAIRS.part(rows[row : row + 1])) for row in rows])
     assert np.abs(alone - values).max() <= 1e-5
