@@ -6,6 +6,7 @@ from typing import Literal
 
 Origin = Literal["debian", "debian+libreoffice", "libreoffice", "files"]
 Aligner = Literal["hmm", "fast-align", "eflomal"]
+LexiconForm = Literal["tsv", "marian", "bicleaner"]
 Smoothing = Literal["good-turing", "none"]
 ListFormat = Literal["moses", "marian", "fairseq", "jsonl"]
 DecoderKind = Literal["auto", "moses", "builtin"]

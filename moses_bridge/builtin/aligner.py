@@ -1,11 +1,12 @@
-"""Word alignment in both directions by a library (sil-thot), then symmetrisation."""
+"""Word alignment in both directions by a library (sil-thot), then symmetrisation; aligners that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,16 +14,29 @@ from typing import Any
 
 import thot.alignment
 
+from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Aligner
-from moses_bridge.base.errors import UserError
+from moses_bridge.base.errors import InputError, UserError
+from moses_bridge.base.json_files import read_record, write_json
+from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import worker_pool
-from moses_bridge.base.progress import is_quiet, quiet, track
+from moses_bridge.base.progress import is_quiet, quiet, track, track_lines
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
-from moses_bridge.base.textio import temporary_directory, write_lines
-from moses_bridge.builtin.symmetrization import symmetrize
+from moses_bridge.base.textio import (
+    is_stream,
+    open_directory,
+    open_write,
+    read_lines,
+    temporary_directory,
+    write_lines,
+)
+from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
+from moses_bridge.formats.alignment import format_links
 from moses_bridge.formats.words import split_words
 
 PAIRS_AT_ONCE = 500_000
+NUMBERED = ("source", "target")  # names of the numbered texts
 SEED = 1
 IBM1_ITERATIONS = 4
 HMM_ITERATIONS = 4
@@ -30,6 +44,14 @@ FAST_ALIGN_ITERATIONS = 5
 EFLOMAL_ITERATIONS = (4, 4, 8)
 EFLOMAL_SAMPLERS = 3
 EFLOMAL_DECODING = (1, 6, 2)
+RECORD_NAME = "aligner.json"
+WORDS_NAMES = ("source.words", "target.words")
+PREFIXES = ("source-to-target", "target-to-source")
+# The library's copies of the text and its links; it reads them, but needs nothing in them.
+TEXT_SUFFIXES = (".src", ".trg", ".srctrgc", ".aligns")
+PAIRS_IN_BLOCK = 10_000
+UNKNOWN = "0"  # the number of no word
+NO_SCORES = (-math.inf, -math.inf)
 
 
 def align(
@@ -68,7 +90,7 @@ def align(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Aligns a parallel text part by part; of two processes at once, only one shows its progress."""
+    """Aligns a parallel text part by part."""
 
     source: Path
     target: Path
@@ -80,55 +102,78 @@ class _Parts:
     def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
         """Yield the lines of all parts, given their sizes in sentence pairs."""
         texts = read_text_lines(self.source), read_text_lines(self.target)
+        outs = self.folder / "forward", self.folder / "reverse"
         for number, size in enumerate(sizes, start=1):
-            source, target = self.folder / "source", self.folder / "target"
-            for text, copy in zip(texts, (source, target), strict=True):
-                _write_numbered(islice(text, size), copy)
-            self._align(source, target, f" ({number} of {len(sizes)})" if len(sizes) > 1 else "")
-            links = symmetrize(self.folder / "forward", self.folder / "reverse")
-            yield from track(links, "symmetrise", size, "sentences")
-
-    def _align(self, source: Path, target: Path, part: str) -> None:
-        is_second_quiet = is_quiet() or self.both_at_once
-        directions = [
-            (source, target, self.folder / "forward", False, part, is_quiet()),
-            (target, source, self.folder / "reverse", True, part, is_second_quiet),
-        ]
-        try:
-            tasks = [
-                self.processes.submit(_align_one_way, self.aligner, *args) for args in directions
-            ]
-            for task in tasks:
-                task.result()
-        except BrokenProcessPool as error:
-            raise UserError(f"the word aligner died on {self.source} and {self.target}") from error
+            for text, name in zip(texts, NUMBERED, strict=True):
+                _write_numbered(islice(text, size), self.folder / name)
+            part = f" ({number} of {len(sizes)})" if len(sizes) > 1 else ""
+            _run_both_ways(
+                self.processes, _link, self.aligner, self.folder, outs, self.both_at_once, part
+            )
+            yield from track(symmetrize(*outs), "symmetrise", size, "sentences")
 
 
-def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
-    """Write a number for each word, so that no byte has a special meaning to the library."""
+def _run_both_ways(
+    processes: ProcessPoolExecutor,
+    work: Callable[[Any, Path, bool], None],
+    aligner: Aligner,
+    folder: Path,
+    outs: tuple[Path, Path],
+    at_once: bool,
+    part: str = "",
+) -> None:
+    """Train on the numbered texts of a folder in both directions; of two at once, one shows its progress.
+
+    `work` gets a model of the library, its output, and whether target and source are exchanged.
+    """
+    names = folder / NUMBERED[0], folder / NUMBERED[1]
+    directions = [
+        (*names, outs[0], False, part, is_quiet()),
+        (*names[::-1], outs[1], True, part, is_quiet() or at_once),
+    ]
+    for task in [processes.submit(_run_one_way, work, aligner, *each) for each in directions]:
+        task.result()
+
+
+def _run_one_way(
+    work: Callable[[Any, Path, bool], None],
+    aligner: Aligner,
+    source: Path,
+    target: Path,
+    out: Path,
+    turned: bool,
+    part: str,
+    be_quiet: bool,
+) -> None:
+    quiet(be_quiet)
+    label = f"align {'target to source' if turned else 'source to target'}{part}"
+    work(MODELS[aligner](str(source), str(target), label), out, turned)
+
+
+def _write_numbered(text: Iterable[bytes], copy: Path) -> list[bytes]:
+    """Write a number for each word, so that no byte has a special meaning to the library.
+
+    Returns:
+        The words: those of numbers 1, 2 ...
+    """
     numbers: dict[bytes, int] = {}
     lines = (
         b" ".join(b"%d" % numbers.setdefault(word, len(numbers) + 1) for word in split_words(line))
         for line in text
     )
     write_lines(copy, lines)
+    return list(numbers)
 
 
-def _align_one_way(
-    aligner: Aligner, source: Path, target: Path, out: Path, turned: bool, part: str, be_quiet: bool
-) -> None:
-    quiet(be_quiet)
-    label = f"align {'target to source' if turned else 'source to target'}{part}"
-    model = MODELS[aligner](str(source), str(target), label)
-    write_lines(out, _links(model, turned))
+def _link(model: Any, out: Path, turned: bool) -> None:
+    results = map(model.get_training_alignment, range(model.num_sentence_pairs))
+    write_lines(out, (format_links(_links_of(matrix, turned)) for _, matrix in results))
 
 
-def _links(model: Any, turned: bool) -> Iterator[bytes]:
-    for number in range(model.num_sentence_pairs):
-        _, matrix = model.get_training_alignment(number)
-        rows, columns = matrix.to_numpy().nonzero()
-        pairs = zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True)
-        yield b" ".join(b"%d-%d" % pair for pair in pairs)
+def _links_of(matrix: Any, turned: bool) -> list[tuple[int, int]]:
+    """The links in a matrix of the library, (source, target) also where the direction is turned."""
+    rows, columns = (places.tolist() for places in matrix.to_numpy().nonzero())
+    return list(zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True))
 
 
 def _train(model: Any, n_iterations: int, label: str) -> None:
@@ -178,8 +223,184 @@ def _eflomal(source: str, target: str, label: str) -> Any:
     return model
 
 
+KINDS: dict[str, Any] = {
+    "hmm": thot.alignment.HmmAlignmentModel,
+    "fast-align": thot.alignment.FastAlignModel,
+    "eflomal": thot.alignment.EflomalAlignmentModel,
+}
 MODELS: dict[str, Callable[[str, str, str], Any]] = {
     "hmm": _hmm,
     "fast-align": _fast_align,
     "eflomal": _eflomal,
 }
+
+
+@dataclass(frozen=True)
+class AlignerRecord:
+    """Content of aligner.json.
+
+    Attributes:
+        aligner: the model.
+        files: SHA-256 of the other files, by name.
+    """
+
+    aligner: Aligner
+    files: dict[str, str]
+
+
+@dataclass
+class LinkReport:
+    """What `link_text` found.
+
+    Attributes:
+        n_pairs: number of sentence pairs.
+        n_unlinked: those without a score: a side has no words, or too many for the library.
+        n_words: running words of both texts.
+        n_unknown: those that the aligner does not know.
+    """
+
+    n_pairs: int = 0
+    n_unlinked: int = 0
+    n_words: int = 0
+    n_unknown: int = 0
+
+
+def train_aligner(
+    source: Path,
+    target: Path,
+    out: Path,
+    aligner: Aligner = "eflomal",
+    jobs: int = 1,
+    most_pairs: int = PAIRS_AT_ONCE,
+) -> None:
+    """Train a word aligner in both directions and keep its parameters.
+
+    Args:
+        source: source text, tokenised.
+        target: target text, line by line as the source.
+        out: new or empty directory; docs/formats.md lists its files.
+        aligner: the model; see docs/aligners.md.
+        jobs: 1 trains one direction after the other, more both at once.
+        most_pairs: most sentence pairs trained on; of a longer text every second, third ... pair is taken.
+
+    Raises:
+        InputError: a text has fewer lines, or cannot be read twice.
+        ConfigError: the directory has files.
+        UserError: the library failed.
+    """
+    for text in (source, target):
+        if is_stream(text):
+            found = "standard input, a pipe, a device or a directory"
+            raise InputError(text, None, found, "a file, which is read twice")
+    step = max(1, -(-sum(1 for _ in read_parallel(source, target)) // most_pairs))
+    with (
+        held_file(out),
+        open_directory(out) as kept,
+        temporary_directory("align", out.parent) as folder,
+        worker_pool(min(jobs, 2), get_context("spawn")) as processes,
+    ):
+        for text, name, words in zip((source, target), NUMBERED, WORDS_NAMES, strict=True):
+            some = islice(read_text_lines(text), 0, None, step)
+            write_lines(kept / words, _write_numbered(some, folder / name))
+        outs = kept / PREFIXES[0], kept / PREFIXES[1]
+        _run_both_ways(processes, _keep, aligner, folder, outs, jobs > 1)
+        digests = {path.name: file_digest(path) for path in sorted(kept.iterdir())}
+        write_json(kept / RECORD_NAME, asdict(AlignerRecord(aligner, digests)))
+
+
+def _keep(model: Any, out: Path, _: bool) -> None:
+    if not model.print(str(out)):
+        raise UserError(f"{out}: the word aligner could not write its parameters")
+    for suffix in TEXT_SUFFIXES:
+        out.with_suffix(suffix).write_bytes(b"")
+
+
+def link_text(
+    source: Path, target: Path, aligner: Path, links: Path, scores: Path | None = None
+) -> LinkReport:
+    """Link a text with the parameters of `train_aligner`, block by block.
+
+    The links are the best ones of each direction, joined by grow-diag-final-and. A score is the natural
+    logarithm of the probability of the best links and all words of the other side, given the words of one side,
+    divided by the number of words of the other side. A pair with a side without words, or with more words than
+    the library takes (200 for `hmm`, else 1,024), has no links and the score -inf.
+
+    Args:
+        source: source text, tokenised as the text of the training.
+        target: target text, line by line as the source.
+        aligner: directory of the parameters.
+        links: the links, source-target, one line a sentence pair.
+        scores: the scores, one line a sentence pair: given the source, a tab, given the target.
+
+    Raises:
+        InputError: one text has fewer lines, the parameters are incomplete or were changed, or the words of
+            the texts are those of the other side.
+    """
+    numbers, models = _load(aligner)
+    report = LinkReport()
+    pairs = track_lines(read_parallel(source, target), "link", source, "sentences")
+    with contextlib.ExitStack() as files:
+        links_out = files.enter_context(open_write(links))
+        scores_out = files.enter_context(open_write(scores)) if scores else None
+        for block in blocks_of(pairs, PAIRS_IN_BLOCK):
+            sides = [[split_words(line) for line in lines] for lines in zip(*block, strict=True)]
+            unknown = [[_unknown(lines, known) for known in numbers] for lines in sides]
+            if (
+                not report.n_pairs
+                and unknown[0][1] < unknown[0][0]
+                and unknown[1][0] < unknown[1][1]
+            ):
+                found, hint = "words that the aligner knows as target words", "Exchange the texts"
+                raise InputError(source, None, found, "text in the language of its source", hint)
+            report.n_unknown += unknown[0][0] + unknown[1][1]
+            for lengths, pair_links, pair_scores in _linked(sides, numbers, models):
+                links_out.write(format_links(pair_links) + b"\n")
+                if scores_out:
+                    scores_out.write(b"%.6f\t%.6f\n" % pair_scores)
+                report.n_pairs += 1
+                report.n_unlinked += pair_scores == NO_SCORES
+                report.n_words += sum(lengths)
+    return report
+
+
+def _unknown(lines: list[list[bytes]], known: Mapping[bytes, str]) -> int:
+    return sum(word not in known for line in lines for word in line)
+
+
+def _linked(
+    sides: Sequence[list[list[bytes]]],
+    numbers: Sequence[Mapping[bytes, str]],
+    models: Sequence[Any],
+) -> Iterator[tuple[tuple[int, int], list[Link], tuple[float, float]]]:
+    """Yield the numbers of words, the links and the scores of sentence pairs."""
+    sources, targets = (
+        [[known.get(word, UNKNOWN) for word in line] for line in lines]
+        for lines, known in zip(sides, numbers, strict=True)
+    )
+    forward = models[0].get_best_alignments(sources, targets)
+    reverse = models[1].get_best_alignments(targets, sources)
+    for source, target, there, back in zip(sources, targets, forward, reverse, strict=True):
+        lengths = len(source), len(target)
+        if min(lengths) > 0 and max(lengths) <= models[0].max_sentence_length:
+            links = grow_diag_final_and(_links_of(there[1], False), _links_of(back[1], True))
+            yield lengths, links, (there[0] / lengths[1], back[0] / lengths[0])
+        else:
+            yield lengths, [], NO_SCORES
+
+
+def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
+    """The numbers of source and target words, and the models of both directions, as they were written."""
+    what, hint = "the parameters of a word aligner", "`moses-bridge align --out` writes them"
+    record = read_record(AlignerRecord, directory / RECORD_NAME, what, hint)
+    for name, digest in record.files.items():
+        if file_digest(directory / name) != digest:
+            expected = f"those with the digest in {RECORD_NAME}"
+            raise InputError(directory / name, None, "other bytes", expected, hint)
+    models = [KINDS[record.aligner]() for _ in PREFIXES]
+    for model, prefix in zip(models, PREFIXES, strict=True):
+        if not model.load(str(directory / prefix)):
+            raise InputError(
+                directory / prefix, None, "files that sil-thot cannot read", what, hint
+            )
+    words = (enumerate(read_lines(directory / name), start=1) for name in WORDS_NAMES)
+    return [{word: str(number) for number, word in each} for each in words], models

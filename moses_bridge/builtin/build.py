@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from moses_bridge.base.choices import Aligner, Smoothing
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
-from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.textio import is_stream, named_errors, read_lines, write_lines
-from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, align
+from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, RECORD_NAME, align, link_text
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
@@ -91,6 +92,7 @@ def build_model(
     config: BuildConfig,
     links: Path | None = None,
     jobs: int = 1,
+    aligner: Path | None = None,
 ) -> None:
     """Write OUT/moses.ini and all files named in it.
 
@@ -105,16 +107,19 @@ def build_model(
         config: settings.
         links: word links of the corpus, if already made.
         jobs: processes and threads.
+        aligner: parameters of `train_aligner` to link the corpus with, instead of a new training.
 
     Raises:
         InputError: a text has a word with a meaning of its own, such as `|||`, `a|b`, `[X]` or, in the
             target, `<s>`; the texts or links do not fit together or give no phrase pair; or a path of
             the model contains a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
-        ConfigError: a text would be overwritten.
+        ConfigError: a text would be overwritten, or both links and an aligner are given.
         UserError: another command writes into the directory.
         OSError: the disk is full.
     """
+    if links and aligner:
+        raise ConfigError("--links has the links that --aligner would make: give one of them")
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     language_model = out / LANGUAGE_MODEL_NAME
     ini = new_ini(
@@ -133,7 +138,7 @@ def build_model(
     for path, special in zip(texts, ((), SPECIAL_WORDS), strict=True):
         _check_words(path, special)
     with held_directory(out):
-        _build(texts, tables, language_model, config, links, jobs)
+        _build(texts, tables, language_model, config, links, jobs, aligner)
         write_ini(ini, out / INI_NAME)
 
 
@@ -160,16 +165,18 @@ def _build(
     config: BuildConfig,
     links: Path | None,
     jobs: int,
+    aligner: Path | None,
 ) -> None:
     """Make the files that are missing or were made of something else."""
     source, target = map(file_digest, texts)
     if links is None:
-        links = aligned = language_model.with_name(LINKS_NAME)
-        _make(
-            [links],
-            [config.aligner, config.pairs_at_once, source, target],
-            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
-        )
+        links = language_model.with_name(LINKS_NAME)
+        made_of = [config.aligner, config.pairs_at_once, source, target]
+        link = partial(align, *texts, links, config.aligner, jobs, config.pairs_at_once)
+        if aligner:
+            made_of = [file_digest(aligner / RECORD_NAME), source, target]
+            link = partial(link_text, *texts, aligner, links)
+        _make([links], made_of, link)
     inputs = [*texts, links]
     table_settings = [config.max_phrase_words, config.smoothing, source, target, file_digest(links)]
     _make(tables, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
@@ -180,7 +187,7 @@ def _build(
     )
 
 
-def _make(products: Sequence[Path], made_of: Sequence[object], make: Callable[[], None]) -> None:
+def _make(products: Sequence[Path], made_of: Sequence[object], make: Callable[[], object]) -> None:
     """Make the products unless all exist and were made of this: settings and digests of the inputs."""
     note = products[0].with_name(f".{products[0].name}.settings")
     text = " ".join(map(str, made_of)).encode()

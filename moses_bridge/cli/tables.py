@@ -1,4 +1,4 @@
-"""Commands of tables and models: build, filter, prune, check, combine, mix-models."""
+"""Commands of tables and models: build, align, lexicon, filter, prune, check, combine, mix-models."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.choices import Combination, Smoothing, UnknownPhrases
+from moses_bridge.base.choices import Aligner, Combination, Smoothing, UnknownPhrases
 from moses_bridge.base.command import command
 from moses_bridge.base.config import with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.options import (
     ARGUMENT,
+    N_JOBS,
     ConfigOptions,
+    ExistingDirectory,
+    FileOrDirectory,
     FileOrStdin,
     FileOrStdout,
+    Jobs,
     JobsOptions,
     Natural,
     OutputDirectory,
@@ -24,6 +28,7 @@ from moses_bridge.base.options import (
     Prefix,
     option,
 )
+from moses_bridge.builtin.lexicon_choice import LexiconChoice
 from moses_bridge.cli.corpus import Languages
 
 if TYPE_CHECKING:
@@ -40,12 +45,14 @@ class BuildOptions(JobsOptions, ConfigOptions):
             corpus/train.fr.
         out: Directory for the model.
         links: Word alignment to use instead of a new one, in Pharaoh format.
+        aligner: Directory of `moses-bridge align --out`, whose aligner links the corpus instead of a new one.
         smoothing: How the phrase table's relative frequencies are smoothed.
     """
 
     corpus_prefix: Annotated[Prefix, option("--corpus")]
     out: OutputDirectory
     links: FileOrStdin | None = None
+    aligner: ExistingDirectory | None = None
     smoothing: Annotated[Smoothing | None, option(key="smoothing")] = None
 
     def settings(self) -> BuildConfig:
@@ -75,7 +82,96 @@ def build(languages: Languages, options: BuildOptions) -> None:
         options.settings(),
         options.links,
         options.jobs,
+        options.aligner,
     )
+
+
+@command
+def align(
+    source: Annotated[FileOrStdin, ARGUMENT],
+    target: Annotated[FileOrStdin, ARGUMENT],
+    out: Annotated[
+        OutputDirectory | None, "Directory for the parameters of an aligner, trained on the texts."
+    ] = None,
+    kind: Annotated[Aligner, "Kind of the aligner trained for --out."] = "eflomal",
+    aligner: Annotated[
+        ExistingDirectory | None, "Directory of an earlier --out, whose aligner links the texts."
+    ] = None,
+    links: Annotated[
+        FileOrStdout | None, "File for the word links in Pharaoh format, with --aligner or --out."
+    ] = None,
+    scores: Annotated[
+        FileOrStdout | None,
+        "File for two scores per sentence pair, beside --links: natural log-probabilities per word, of TARGET "
+        "given SOURCE and of SOURCE given TARGET.",
+    ] = None,
+    jobs: Jobs = N_JOBS,
+) -> None:
+    """Train a word aligner, or link texts with a trained one.
+
+    SOURCE and TARGET are tokenised texts, line by line.
+
+    \b
+    Example:
+      moses-bridge align corpus/train.en corpus/train.fr --out aligner
+      moses-bridge align new.en new.fr --aligner aligner --links new.links.gz --scores new.scores.gz
+    """
+    from moses_bridge.builtin.aligner import link_text, train_aligner
+
+    if (out is None) == (aligner is None):
+        raise ConfigError("give --out to train an aligner, or --aligner to use a trained one")
+    if links is None and (scores or aligner):
+        raise ConfigError("--aligner and --scores need --links, the file for the word links")
+    if out is not None:
+        train_aligner(source, target, out, kind, jobs)
+    if links is not None:
+        report = link_text(source, target, aligner or out, links, scores)
+        click.echo(
+            f"{report.n_pairs:,} sentence pairs linked, but for {report.n_unlinked:,} with a side that is "
+            f"empty or too long; {report.n_unknown:,} of {report.n_words:,} words are unknown to the aligner",
+            err=True,
+        )
+
+
+@command
+def lexicon(
+    model: Annotated[FileOrDirectory, ARGUMENT],
+    choice: LexiconChoice,
+    out: Annotated[FileOrStdout, "Lexicon to write; the suffix chooses the compression."],
+    texts: Annotated[
+        tuple[FileOrStdin, FileOrStdin] | None,
+        "Tokenised source and target text that MODEL was made of, to count the links.",
+    ] = None,
+    pieces: Annotated[
+        tuple[FileOrStdin, ...],
+        option("--sentencepiece"),
+        "SentencePiece model, or two, of source and target: write pieces of words. Needs --texts.",
+    ] = (),
+    cover: Annotated[
+        tuple[FileOrStdin, FileOrStdin] | None,
+        "Source text and references; print the share of the reference words that are translations of a word "
+        "of their source sentence, in the lexicon.",
+    ] = None,
+) -> None:
+    """Write the best translations of each word.
+
+    MODEL is a directory of `moses-bridge build` or, with --texts, a file of word links. The lexicon is a table
+    with tabs, or a file for Marian's --shortlist or for bicleaner.
+
+    \b
+    Example:
+      moses-bridge lexicon model --out lex.s2t.gz --form marian --cover corpus/dev.en corpus/dev.fr
+    """
+    from moses_bridge.builtin.lexicon import write_lexicon
+
+    n_pairs, coverage = write_lexicon(model, out, choice, texts, pieces, cover)
+    click.echo(f"{out}: {n_pairs:,} pairs", err=True)
+    if coverage is not None:
+        click.echo(
+            f"{coverage.n_covered / coverage.n_words:.2%} of {coverage.n_words:,} reference words covered, "
+            f"by {coverage.n_listed / coverage.n_sentences:.1f} words a sentence",
+            err=True,
+        )
 
 
 @command
@@ -276,5 +372,5 @@ def mix_models(
         )
 
 
-COMMANDS = (build, filter_command, prune, check)
+COMMANDS = (build, align, lexicon, filter_command, prune, check)
 COMBINING = (combine, mix_models)

@@ -106,6 +106,7 @@ NO_OUTPUTS = {
 IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "moses-bridge corpus --out": ("source", "train.raw.en"),
     "moses-bridge build --out": ("links", "lm.arpa.gz"),
+    "moses-bridge align --out": None,  # a directory with files is refused
     "moses-bridge folds --out": ("groups", "folds"),
     "moses-bridge filter --out": ("sources", "moses.ini"),
     "moses-bridge config --out": ("experiments", "train.toml"),
@@ -262,7 +263,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 45 and len(PAIRS) == 70
+    assert len(COMMANDS) == 46 and len(PAIRS) == 77
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -433,6 +434,7 @@ def test_outputs_that_are_not_there_are_compared_by_their_place(tmp_path: Path) 
 HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "moses-bridge corpus": held_directory,
     "moses-bridge build": held_directory,
+    "moses-bridge align": held_file,
     "moses-bridge folds": held_directory,
     "moses-bridge filter": held_directory,
     "moses-bridge config": held_directory,
@@ -456,6 +458,7 @@ SINGLE_FILES = {
     *(
         "moses-bridge select",
         "moses-bridge prune",
+        "moses-bridge lexicon",
         "moses-bridge combine",
         "moses-bridge mix-models",
         "moses-bridge join-folds",

@@ -31,6 +31,7 @@ class LexicalTable:
         source_given_target, target_given_source: (n_pairs,) probabilities, relative frequencies
             rounded to 7 decimals as in the files read by Moses's scorer.
         n_targets: number of target words, NULL included.
+        counts: (n_pairs,) number of links.
     """
 
     sources: NDArray[np.int64]
@@ -38,6 +39,7 @@ class LexicalTable:
     source_given_target: NDArray[np.float64]
     target_given_source: NDArray[np.float64]
     n_targets: int
+    counts: NDArray[np.int64]
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
@@ -101,6 +103,7 @@ def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
         np.round(counts / of_targets[row_targets], N_DECIMALS),
         np.round(counts / of_sources[row_sources], N_DECIMALS),
         n_targets,
+        counts,
     )
 
 

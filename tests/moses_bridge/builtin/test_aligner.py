@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import os
 import random
 from pathlib import Path
 
 import pytest
+import thot.alignment
 
 from moses_bridge.base import progress
 from moses_bridge.base.choices import Aligner
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.builtin.aligner import align
+from moses_bridge.builtin import aligner as module
+from moses_bridge.builtin.aligner import LinkReport, align, link_text, train_aligner
 from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
 from moses_bridge.formats.alignment import parse_links
 
@@ -149,3 +153,150 @@ def test_processes_are_quiet_and_one_at_a_time_shows_its_progress(
         progress.quiet(False)
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("align")]
     assert [line.split(":")[0].removeprefix("align ") for line in lines] == shown
+
+
+KINDS = ("eflomal", "hmm", "fast-align")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An aligner of each kind, trained on 300 pairs."""
+    folder = tmp_path_factory.mktemp(request.param)
+    source, target = write_reversed_text(folder, 300)
+    train_aligner(source, target, folder / request.param, request.param)
+    return folder / request.param
+
+
+def write_new_text(folder: Path) -> tuple[Path, Path]:
+    """Fifty pairs of the same language, none of them in the training, and four that are odd."""
+    draw = random.Random(4)
+    numbers = [draw.sample(range(25), 6) for _ in range(50)]
+    odd_sources = [b"", b"f1", b"f3 new f4", b"f1 " * 1025]
+    odd_targets = [b"\xff1", b"", b"\xff3 \xff4", b"\xff1"]
+    sources = [b" ".join(b"f%d" % number for number in line) for line in numbers]
+    targets = [b" ".join(b"\xff%d" % line[i ^ 1] for i in range(6)) for line in numbers]
+    write_lines(folder / "new.f", sources + odd_sources)
+    write_lines(folder / "new.e", targets + odd_targets)
+    return folder / "new.f", folder / "new.e"
+
+
+def test_a_kept_aligner_links_new_pairs(kept: Path, tmp_path: Path) -> None:
+    source, target = write_new_text(tmp_path)
+    report = link_text(source, target, kept, tmp_path / "links.gz", tmp_path / "scores")
+    lines = [set(parse_links(line)) for line in read_lines(tmp_path / "links.gz")]
+    truth = {(i, i ^ 1) for i in range(6)}
+    n_right = sum(len(links & truth) for links in lines[:50])
+    assert n_right > 0.9 * 300 and n_right > 0.9 * sum(map(len, lines[:50]))
+    assert lines[50:52] == [set(), set()] and lines[53] == set()
+    scores = [
+        [float(score) for score in line.split(b"\t")] for line in read_lines(tmp_path / "scores")
+    ]
+    assert len(lines) == len(scores) == 54
+    assert scores[50] == scores[51] == scores[53] == [-math.inf, -math.inf]
+    # Twelve words a pair, and those of the odd ones; only "new" is unknown.
+    assert report == LinkReport(54, 3, 600 + 1 + 1 + 5 + 1026, 1)
+    # The unknown word is the least probable thing in the text.
+    assert min(score[1] for score in scores[:50]) > scores[52][1] > -math.inf
+
+
+def test_parameters_have_no_sentence_of_the_text(kept: Path) -> None:
+    for prefix in ("source-to-target", "target-to-source"):
+        for suffix in (".src", ".trg", ".aligns"):
+            assert (kept / f"{prefix}{suffix}").read_bytes() == b""
+
+
+def test_blocks_do_not_show(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = write_new_text(tmp_path)
+    for size in (10_000, 7):
+        monkeypatch.setattr(module, "PAIRS_IN_BLOCK", size)
+        link_text(source, target, kept, tmp_path / f"links{size}", tmp_path / f"scores{size}")
+    for name in ("links", "scores"):
+        assert (tmp_path / f"{name}7").read_bytes() == (tmp_path / f"{name}10000").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def fast_align(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("aligner")
+    source, target = write_reversed_text(folder, 100)
+    train_aligner(source, target, folder / "kept", "fast-align")
+    return folder / "kept"
+
+
+def test_scores_are_sums_over_the_words_of_the_other_side(fast_align: Path, tmp_path: Path) -> None:
+    """Dyer et al. (2013): the best source word of each target word, times the probability of the length."""
+    write_lines(tmp_path / "f", [b"f7 f3 f9"])
+    write_lines(tmp_path / "e", [b"\xff3 \xff7"])
+    link_text(tmp_path / "f", tmp_path / "e", fast_align, tmp_path / "links", tmp_path / "scores")
+    model = thot.alignment.FastAlignModel()
+    assert model.load(str(fast_align / "source-to-target"))
+    words = [list(read_lines(fast_align / name)) for name in ("source.words", "target.words")]
+    sources = [
+        0,
+        *(model.get_src_word_index(str(words[0].index(w) + 1)) for w in (b"f7", b"f3", b"f9")),
+    ]
+    targets = [model.get_trg_word_index(str(words[1].index(w) + 1)) for w in (b"\xff3", b"\xff7")]
+    total = model.sentence_length_log_prob(3, 2)
+    for j, target in enumerate(targets, start=1):
+        total += max(
+            model.alignment_log_prob(j, 3, 2, i) + model.translation_log_prob(source, target)
+            for i, source in enumerate(sources)
+        )
+    (line,) = read_lines(tmp_path / "scores")
+    assert float(line.split(b"\t")[0]) == pytest.approx(total / 2, abs=1e-5)
+
+
+def test_of_a_long_text_every_second_pair_is_trained_on(tmp_path: Path) -> None:
+    source, target = write_reversed_text(tmp_path, 97)
+    train_aligner(source, target, tmp_path / "some", "fast-align", most_pairs=60)
+    for path in (source, target):
+        write_lines(path, list(read_lines(path))[::2])
+    train_aligner(source, target, tmp_path / "all", "fast-align")
+    # The library writes hash tables in any order: the links show that the parameters are the same.
+    for name in ("some", "all"):
+        link_text(
+            source, target, tmp_path / name, tmp_path / f"{name}.links", tmp_path / f"{name}.scores"
+        )
+    for kind in ("links", "scores"):
+        assert (tmp_path / f"some.{kind}").read_bytes() == (tmp_path / f"all.{kind}").read_bytes()
+
+
+def test_texts_in_the_wrong_order_are_refused(fast_align: Path, tmp_path: Path) -> None:
+    source, target = write_new_text(tmp_path)
+    with pytest.raises(InputError, match=r"new.e: found words that .* Exchange the texts"):
+        link_text(target, source, fast_align, tmp_path / "links", tmp_path / "scores")
+    assert not (tmp_path / "links").exists() and not (tmp_path / "scores").exists()
+
+
+def test_a_shorter_text_leaves_no_links(fast_align: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "f", [b"f1", b"f2"])
+    write_lines(tmp_path / "e", [b"\xff1"])
+    with pytest.raises(InputError, match="e:2: found the end of the file"):
+        link_text(
+            tmp_path / "f", tmp_path / "e", fast_align, tmp_path / "links", tmp_path / "scores"
+        )
+    assert not (tmp_path / "links").exists() and not (tmp_path / "scores").exists()
+
+
+def test_changed_or_missing_parameters_are_refused(fast_align: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    source, target = write_new_text(tmp_path)
+    with pytest.raises(InputError, match=r"aligner.json: .*a JSON file"):
+        link_text(source, target, copy, tmp_path / "links")
+    for path in fast_align.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    with (copy / "target-to-source.fa_lexnd").open("ab") as stream:
+        stream.write(b"more")
+    with pytest.raises(InputError, match=r"target-to-source.fa_lexnd: found other bytes"):
+        link_text(source, target, copy, tmp_path / "links")
+    assert not (tmp_path / "links").exists()
+
+
+def test_training_refuses_a_pipe_and_a_directory_with_files(tmp_path: Path) -> None:
+    source, target = write_reversed_text(tmp_path, 10)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"pipe: .*read twice"):
+        train_aligner(tmp_path / "pipe", target, tmp_path / "new", "fast-align")
+    with pytest.raises(ConfigError, match="files in it"):
+        train_aligner(source, target, tmp_path, "fast-align")
+    assert not (tmp_path / "new").exists()

@@ -13,6 +13,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError, InputError, ToolError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.builtin import build as steps
+from moses_bridge.builtin.aligner import link_text, train_aligner
 from moses_bridge.builtin.build import BuildConfig, build_model
 from moses_bridge.formats.moses_ini import read_ini
 
@@ -250,3 +251,35 @@ def test_words_that_only_look_special_are_built(corpus: Path) -> None:
 def test_what_can_be_read_only_once_is_refused(corpus: Path) -> None:
     with pytest.raises(InputError, match=r"-: found standard input.*read several times"):
         build_model(corpus, "en", "fr", corpus.parent / "model", BuildConfig(), Path("-"))
+
+
+def test_a_kept_aligner_links_the_corpus(corpus: Path, tmp_path: Path) -> None:
+    """What another aligner links is made again, and what the same one has linked is not."""
+    texts = Path(f"{corpus}.en"), Path(f"{corpus}.fr")
+    out = tmp_path / "model"
+    times = []
+    for kind in ("fast-align", "eflomal"):
+        aligner = tmp_path / kind
+        train_aligner(*texts, aligner, kind)
+        link_text(*texts, aligner, tmp_path / f"{kind}.gz")
+        for _ in range(2):
+            build_model(corpus, "en", "fr", out, BuildConfig(), aligner=aligner)
+            times.append((out / steps.LINKS_NAME).stat().st_mtime_ns)
+            links = list(read_lines(out / steps.LINKS_NAME))
+            assert links == list(read_lines(tmp_path / f"{kind}.gz"))
+    assert times[0] == times[1] < times[2] == times[3]
+
+
+def test_links_and_an_aligner_are_refused_together(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="give one of them"):
+        build_model(
+            corpus,
+            "en",
+            "fr",
+            tmp_path / "model",
+            BuildConfig(),
+            tmp_path / "links.gz",
+            1,
+            tmp_path,
+        )
+    assert not (tmp_path / "model").exists()

@@ -26,6 +26,8 @@ COMMANDS = [
     "folds",
     "join-folds",
     "build",
+    "align",
+    "lexicon",
     "filter",
     "prune",
     "combine",
@@ -37,6 +39,10 @@ COMMANDS = [
     "step",
     "steps",
 ]
+READ = {
+    ("join-folds", "folds/folds"),
+    ("lexicon", "model"),
+}  # inputs of the examples, without suffix
 TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
 INI = """\
 [feature]
@@ -78,7 +84,7 @@ def test_the_example_in_each_help_is_a_right_command_line(
     program, verb, *arguments = shlex.split(example[1].replace("\\\n", " "))
     assert (program, verb) == ("moses-bridge", name)
     for argument in arguments:
-        if "." in argument or argument == "folds/folds":
+        if "." in argument or (name, argument) in READ:
             Path(argument).parent.mkdir(parents=True, exist_ok=True)
             Path(argument).touch()
     main.commands[name].make_context(name, arguments)
@@ -213,7 +219,7 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
     )
     assert result.exit_code == 0, result.output
     options = moses_bridge.builtin.build.BuildConfig(lm_order=3, lm_prune=(0, 1), smoothing="none")
-    assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
+    assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3, None)]
 
 
 class RecordingDecoder:
@@ -365,3 +371,52 @@ def test_print_config_of_what_is_wrong(
         result = run(*arguments[:place], "--print-config", *arguments[place:])
         assert (result.exit_code, result.stdout) == (status, "")
         assert found in result.stderr
+
+
+def test_align_trains_links_and_counts(folder: Path) -> None:
+    Path("f").write_text("a b\nb\na\n" * 9)
+    Path("e").write_text("x y\ny\nx\n" * 9)
+    trained = run("align", "f", "e", "--out", "kept", "--kind", "fast-align", "--links", "links")
+    assert trained.exit_code == 0, trained.output
+    Path("new.f").write_text("b a c\n\n")
+    Path("new.e").write_text("y x\n\n")
+    given = ["new.f", "new.e", "--aligner", "kept"]
+    result = run("align", *given, "--links", "new.links", "--scores", "new.scores")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines()[-1] == (
+        "2 sentence pairs linked, but for 1 with a side that is empty or too long; "
+        "1 of 5 words are unknown to the aligner"
+    )
+    assert Path("links").read_text().splitlines()[:3] == ["0-0 1-1", "0-0", "0-0"]
+    assert len(Path("new.scores").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ([], "give --out to train an aligner, or --aligner to use a trained one"),
+        (["--out", "new", "--aligner", "."], "give --out to train an aligner, or --aligner"),
+        (["--aligner", "."], "--aligner and --scores need --links"),
+        (["--out", "new", "--scores", "scores"], "--aligner and --scores need --links"),
+    ],
+)
+def test_align_needs_one_aligner_and_a_place_for_links(
+    folder: Path, given: list[str], found: str
+) -> None:
+    result = run("align", "input", "input", *given)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"moses-bridge: error: {found}")
+    assert result.stderr.count("\n") == 1 and not Path("new").exists()
+
+
+def test_lexicon_prints_the_coverage(folder: Path) -> None:
+    Path("f").write_text("a b\n")
+    Path("e").write_text("x z\n")
+    Path("links").write_text("0-0\n")
+    cover = ["--cover", "f", "e"]
+    result = run("lexicon", "links", "--texts", "f", "e", "--out", "-", "--form", "marian", *cover)
+    assert result.stdout == "x a 1.0000000\n"
+    assert result.stderr.splitlines() == [
+        "-: 1 pairs",
+        "50.00% of 2 reference words covered, by 1.0 words a sentence",
+    ]
