@@ -30,15 +30,13 @@ class TextOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedTextOptions:
-    """A text with n-best lists, with its references if weights are learned.
+class ListedTextOptions(TextOptions):
+    """A text with n-best lists, with references if weights are learned.
 
     Attributes:
-        source: Tokenised source text.
         references: Tokenised reference; may be given several times.
     """
 
-    source: InputFile
     references: Annotated[tuple[InputFile, ...], option("--reference")] = ()
 
 

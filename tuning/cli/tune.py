@@ -234,11 +234,11 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
     from tuning.compare.target_text import target_text
-    from tuning.loop.applied_weights import apply_weights, read_reranked
     from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists
     from tuning.loop.rerank_run import rerank_run
+    from tuning.loop.reranker import apply_weights, read_reranked
 
     _refuse_options(text, options, of_test)
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
@@ -257,11 +257,10 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
         raise ConfigError("found neither a RUN nor --list, expected one of them")
     dev = ListedText(options.dev_list, text.source, text.references)
     if options.apply is not None:
-        applied = apply_weights(
-            dev, read_reranked(options.apply), settings, features, options.nbest_out
-        )
+        weights = read_reranked(options.apply)
+        applied = apply_weights(dev, weights, settings, features, options.nbest_out)
         applied.write(out, options.overwrite)
-        click.echo(applied.summary(), nl=False)
+        click.echo(applied.summary)
         return
     test = of_test.text()
     if test is not None and test.references:  # refused before any work is done
@@ -282,40 +281,22 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
 def _refuse_options(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions) -> None:
     """Refuse options that do not fit a RUN, lists to learn from, or --apply."""
     is_run, is_applied = options.run is not None, options.apply is not None
-    kinds: list[tuple[str, bool, dict[str, object]]] = [
-        ("a RUN", is_run, {"--nbest-size": options.nbest_size, "--resume": options.resume}),
-        ("a RUN or --apply", is_run or is_applied, {"--run-commands": options.run_commands}),
-        ("--apply", is_applied, {"--nbest-out": options.nbest_out}),
-    ]
-    of_lists: dict[str, object] = {
-        "--list": options.dev_list,
-        "--apply": options.apply,
-        "--mbr": options.mbr,
-        "--mbr-command": options.mbr_command,
-        "--list-format": options.list_format,
-        "--overwrite": options.overwrite,
+    flags = {"dev_list": "list", "n_runs": "runs", "references": "reference"}
+    on_lists = "test_list n_runs init_weights groups target_language tokenize"
+    kinds = {
+        "a RUN": (is_run, "nbest_size resume"),
+        "a RUN or --apply": (is_run or is_applied, "run_commands"),
+        "--apply": (is_applied, "nbest_out"),
+        "lists": (not is_run, "dev_list apply mbr mbr_command list_format overwrite"),
+        "lists with references": (not (is_run or is_applied), on_lists),
+        "learning": (not is_applied, "references metric metric_command optimizer"),
     }
-    of_learning: dict[str, object] = {
-        "--test-list": of_test.test_list,
-        "--runs": options.n_runs,
-        "--init-weights": options.init_weights,
-        "--groups": of_test.groups,
-        "--target-language": of_test.target_language,
-        "--tokenize": of_test.tokenize,
-    }
-    of_both: dict[str, object] = {
-        "--reference": text.references,
-        "--metric": options.metric,
-        "--metric-command": options.metric_command,
-        "--optimizer": options.optimizer,
-    }
-    kinds.append(("lists", not is_run, of_lists))
-    kinds.append(("lists with references", not (is_run or is_applied), of_learning))
-    kinds.append(("learning", not is_applied, of_both))
-    for of_what, fits, given in kinds:
-        for name, value in given.items():
-            if value and not fits:
-                raise ConfigError(f"found {name}, an option for {of_what} alone")
+    given = vars(text) | vars(options) | vars(of_test)
+    for of_what, (fits, names) in kinds.items():
+        for name in names.split():
+            if given[name] and not fits:
+                flag = flags.get(name, name).replace("_", "-")
+                raise ConfigError(f"found --{flag}, an option for {of_what} alone")
     if not (text.references or is_applied):
         raise ConfigError("found no --reference, expected one to learn from, or --apply WEIGHTS")
 

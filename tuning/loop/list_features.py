@@ -5,10 +5,9 @@ They are added by commands, or by scorer processes that are kept running.
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +30,7 @@ from moses_bridge.decoding.interface import Decoder
 from moses_bridge.decoding.text_values import TextValues
 from moses_bridge.formats.nbest import (
     BAR,
+    NBestEntry,
     check_feature_name,
     parse_entry,
     parse_features,
@@ -235,18 +235,29 @@ def best_of_each(
 
     A feature without a weight is ignored, so {} takes the first hypotheses.
     """
-    best: list[dict[int, tuple[float, bytes]]] = [{} for _ in rows]
-    for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):
-        features = parse_features(entry, nbest)
+    found = best_entries(read_nbest(nbest), nbest, rows)
+    return [
+        [best[number].words if number in best else b"" for number in range(n_sentences)]
+        for best in found
+    ]
+
+
+def best_entries(
+    entries: Iterable[NBestEntry], path: StrPath, rows: Sequence[Mapping[str, Sequence[float]]]
+) -> list[dict[int, NBestEntry]]:
+    """`best_of_each` as entries by sentence, their scores as totals; the path is for errors."""
+    best: list[dict[int, NBestEntry]] = [{} for _ in rows]
+    for entry in track_lines(entries, "rerank", path, "hypotheses"):
+        features = parse_features(entry, path)
         for weights, found in zip(rows, best, strict=True):
             score = sum(
                 weight * value
                 for name, values in features.items()
                 for weight, value in zip(weights.get(name, ()), values, strict=False)
             )
-            if score > found.get(entry.sentence_id, (-math.inf, b""))[0]:
-                found[entry.sentence_id] = (score, entry.words)
-    return [[found.get(number, (0.0, b""))[1] for number in range(n_sentences)] for found in best]
+            if entry.sentence_id not in found or score > found[entry.sentence_id].total:
+                found[entry.sentence_id] = replace(entry, total=score)
+    return best
 
 
 def decode_text(

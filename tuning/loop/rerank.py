@@ -184,30 +184,21 @@ def rerank_lists(
         _check_same_features(lists, texts)
         pool = read_pool([lists["dev"]], references)
         learned = _learn(pool, names, config, seed, jobs, init_weights)
-        rows = [each.weights for each in learned]
+        rows = [weights for _, _, weights in learned]
         chosen = {part: _chosen(lists[part], rows, texts[part], config) for part in texts}
-        for place, each in enumerate(learned):
-            files = {part: f"{part}.{each.system}.{each.seed}.out" for part in texts}
+        for place, (system, number, weights) in enumerate(learned):
+            files = {part: f"{part}.{system}.{number}.out" for part in texts}
             for part, name in files.items():
                 write_lines(directory / name, chosen[part][place])
             sums = references.statistics(enumerate(chosen["dev"][place])).sum(axis=0)
             score = float(references.metric.value(sums))
-            run = RerankedRun(each.seed, each.weights, score, **files)
-            found.systems.setdefault(each.system, []).append(run)
+            run = RerankedRun(number, weights, score, **files)
+            found.systems.setdefault(system, []).append(run)
         found = replace(found, caution=_caution(found, pool, config))
         write_json(directory / WEIGHTS_NAME, asdict(found))
     chosen_dev = [out / run.dev for runs in found.systems.values() for run in runs]
     say_notes(dev.source, dev.references, chosen_dev)
     return found
-
-
-@dataclass(frozen=True)
-class _Learned:
-    """The weights of a run of a system."""
-
-    system: str
-    seed: int
-    weights: Weights
 
 
 def with_features(
@@ -256,8 +247,8 @@ def _learn(
     seed: int,
     jobs: int,
     init_weights: Path | None,
-) -> list[_Learned]:
-    """The weights of all runs of all systems."""
+) -> list[tuple[str, int, Weights]]:
+    """The system, the seed and the weights of all runs."""
     start = _start(pool, added, init_weights)
     own = tuple(name for name in pool.names if name.rpartition("_")[0] in added)
     kept = (*config.search.frozen, *filter(is_sparse, pool.names))
@@ -265,12 +256,12 @@ def _learn(
     if added:
         systems["+".join(["", *added])] = ()
     optimize = load_optimizer(config.optimizer)
-    learned = [_Learned(FIRST, seed, {})]
+    learned: list[tuple[str, int, Weights]] = [(FIRST, seed, {})]
     for system, frozen in systems.items():
         settings = replace(config.search, frozen=(*kept, *frozen))
         for number in range(seed, seed + config.n_runs):
             found = optimize(pool, start[None], settings, number, jobs)
-            learned.append(_Learned(system, number, grouped_weights(found.weights)))
+            learned.append((system, number, grouped_weights(found.weights)))
     return learned
 
 

@@ -1,26 +1,213 @@
-"""Weights for n-best lists as an object with the methods of scikit-learn: fit, apply, save and load."""
+"""Learned weights applied to n-best lists of other texts, for which no references are needed."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from operator import mul
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from moses_bridge.base.config import from_mapping
-from moses_bridge.base.errors import ConfigError, arguments_named
-from moses_bridge.base.json_files import write_json
-from moses_bridge.base.textio import StrPath, temporary_directory
-from tuning.loop.applied_weights import Applied, apply_weights, read_reranked
-from tuning.loop.list_features import NBestFeature, feature_of_model
-from tuning.loop.rerank import ListedText, Reranked, rerank_lists
-from tuning.loop.run_directory import Weights
+from moses_bridge.base.errors import ConfigError, InputError, arguments_named
+from moses_bridge.base.json_files import open_record_of, read_json, write_json
+from moses_bridge.base.lock import held_file
+from moses_bridge.base.textio import (
+    StrPath,
+    count_lines,
+    open_directory,
+    read_bytes,
+    temporary_directory,
+    write_lines,
+)
+from moses_bridge.formats.nbest import (
+    NBestEntry,
+    format_entry,
+    parse_features,
+    read_nbest,
+    without_escaped_bars,
+)
+from moses_bridge.formats.nbest_lists import ESCAPES_BARS, WORD_PENALTY, checked
+from moses_bridge.formats.weights import read_weights
+from moses_bridge.formats.words import split_words
+from tuning.loop.list_features import ListFeatures, NBestFeature, best_entries, feature_of_model
+from tuning.loop.rerank import (
+    RERANKED,
+    ListedText,
+    Reranked,
+    RerankedRun,
+    rerank_lists,
+    with_features,
+)
+from tuning.loop.run_directory import Weights, check_finite
 from tuning.loop.settings import RerankConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHOSEN_NAME, SCORES_NAME = "chosen.out", "scores.tsv"
+RERANKING = "the weights.json of a reranking, or a table of weights"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The hypotheses that weights chose from a list.
+
+    Attributes:
+        texts: the chosen hypothesis of each sentence, as the list's own format has it.
+        scores: its score, the sum of features times weights: comparable within a sentence alone.
+        first_scores: the score of the first hypothesis of each sentence.
+        summary: what changed, in three lines.
+    """
+
+    texts: Sequence[bytes]
+    scores: Sequence[float]
+    first_scores: Sequence[float]
+    summary: str
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each sentence: `text`, `score` and `first_score`."""
+        import pandas as pd
+
+        texts = [text.decode("utf-8", "replace") for text in self.texts]
+        return pd.DataFrame({"text": texts, "score": self.scores, "first_score": self.first_scores})
+
+    def write(self, out: Path, overwrite: bool = False) -> None:
+        """Write OUT/chosen.out and scores.tsv, a line a sentence; a ConfigError if out has files."""
+        replaced = (CHOSEN_NAME, SCORES_NAME) if overwrite else ()
+        pairs = zip(self.scores, self.first_scores, strict=True)
+        rows = [f"{score:.6f}\t{first:.6f}".encode() for score, first in pairs]
+        with held_file(out), open_directory(out, replaced) as directory:
+            write_lines(directory / CHOSEN_NAME, [*self.texts])
+            write_lines(directory / SCORES_NAME, [b"score\tfirst_score", *rows])
+
+
+def read_reranked(path: Path) -> Reranked:
+    """Read the weights.json of a reranking, or other weights as those of its only system.
+
+    Raises:
+        InputError: the file is neither, or has no learned weights.
+    """
+    if b'"systems"' in read_bytes(path):
+        found = open_record_of(Reranked, read_json(path), path, RERANKING)
+        check_finite(asdict(found), path)
+    else:
+        weights = {name: [*row] for name, row in read_weights(path).items()}
+        run = RerankedRun(seed=0, weights=weights, dev_score=0.0, dev="")
+        found = Reranked(optimizer="", metric="bleu", features=[], systems={RERANKED: [run]})
+    if not (found.systems and all(found.systems.values()) and found.best.weights):
+        raise InputError(path, None, "no learned weights", RERANKING)
+    return found
+
+
+def apply_weights(
+    text: ListedText,
+    reranked: Reranked,
+    config: RerankConfig,
+    features: Sequence[NBestFeature] = (),
+    nbest_out: Path | None = None,
+) -> Applied:
+    """Choose the hypotheses of a list by the weights of a reranking's last system, its best run on dev.
+
+    Args:
+        text: the list and its source; the references are not read.
+        reranked: see `read_reranked`.
+        config: settings of lists. With `run_commands` the features kept with the weights are added.
+        features: features to add instead.
+        nbest_out: list to write in Moses's format, the best hypothesis of each sentence first, with the new
+            scores as totals; None for none.
+
+    Raises:
+        InputError: the list is malformed, or its features are not those with weights.
+        ConfigError: an added feature has the name of one of the list.
+    """
+    n_sentences, weights = count_lines(text.source), reranked.best.weights
+    if not n_sentences:
+        raise InputError(text.source, None, "no lines", "a line for each sentence")
+    features = features or (reranked.features if config.run_commands else ())
+    mbr = config.mbr or (None if reranked.mbr == "column" else reranked.mbr)
+    config = replace(config, word_penalty=WORD_PENALTY in weights, mbr=mbr)
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_directory("apply"))
+        added = stack.enter_context(ListFeatures(features))
+        listed = with_features(
+            text, folder / "list.nbest.gz", added, config.chosen_mbr.likeness(), config
+        )
+        _check_features(parse_features(next(read_nbest(listed)), listed), text.nbest, reranked)
+        # A command may have added its feature to some lines alone.
+        entries = checked(listed, "moses", n_sentences, range(n_sentences))
+        firsts, chosen = best_entries(entries, listed, [{}, weights])
+        if nbest_out is not None:
+            _write_reranked(listed, weights, nbest_out)
+    pairs = [(firsts[number], chosen[number]) for number in range(n_sentences)]
+    parts = [[_parts(entry, listed, weights) for entry in pair] for pair in pairs]
+    unescaped = without_escaped_bars if config.list_format in ESCAPES_BARS else bytes
+    return Applied(
+        texts=[unescaped(best.words) for _, best in pairs],
+        scores=[best.total for _, best in pairs],
+        first_scores=[sum(first.values()) for first, _ in parts],
+        summary=_summary(pairs, parts),
+    )
+
+
+def _check_features(
+    features: Mapping[str, Sequence[float]], path: Path, reranked: Reranked
+) -> None:
+    """Refuse a list with other dense features than the weights; one of weight 0 may be missing."""
+    weights = {name: row for name, row in reranked.best.weights.items() if "_" not in name}
+    found = {name: len(values) for name, values in features.items() if "_" not in name}
+    expected = {name: len(row) for name, row in weights.items() if name in found or any(row)}
+    if found == expected:
+        return
+    hint = "Apply weights that were learned with these features"
+    if missing := [name for name in expected if name not in found]:
+        hint = f"Add {', '.join(missing)} with --model or --nbest-feature"
+        if {feature.name for feature in reranked.features}.intersection(missing):
+            hint += ", or with --run-commands, which runs the commands kept with the weights"
+    shown = [", ".join(f"{name} ({n})" for name, n in each.items()) for each in (found, expected)]
+    raise InputError(path, 1, f"the features {shown[0]}", f"{shown[1]}, which have weights", hint)
+
+
+def _write_reranked(listed: Path, weights: Weights, out: Path) -> None:
+    entries = [
+        replace(entry, total=sum(_parts(entry, listed, weights).values()))
+        for entry in read_nbest(listed)
+    ]
+    entries.sort(key=lambda entry: (entry.sentence_id, -entry.total))
+    write_lines(out, map(format_entry, entries))
+
+
+def _parts(entry: NBestEntry, path: Path, weights: Weights) -> dict[str, float]:
+    """What each feature adds to the score of a hypothesis."""
+    features = parse_features(entry, path)
+    return {name: sum(map(mul, weights.get(name, ()), row)) for name, row in features.items()}
+
+
+def _summary(
+    pairs: Sequence[tuple[NBestEntry, NBestEntry]], parts: Sequence[Sequence[Mapping[str, float]]]
+) -> str:
+    n, n_changed = len(pairs), sum(first.words != best.words for first, best in pairs)
+    words = [
+        sum(len(split_words(entry.words)) for entry in side) for side in zip(*pairs, strict=True)
+    ]
+    gains = Counter[str]()
+    for first, best in parts:
+        gains.update(best)
+        gains.subtract(first)
+    by_size = sorted(gains.items(), key=lambda item: -abs(item[1]))
+    return (
+        f"changed: {n_changed:,} of {n:,} sentences ({100 * n_changed / n:.1f}%)\n"
+        f"words: {words[0]:,} in the first hypotheses, {words[1]:,} in the chosen ones\n"
+        f"score of a sentence: {sum(gains.values()) / n:+.4f}, of which "
+        + ", ".join(f"{name} {gain / n:+.4f}" for name, gain in by_size)
+    )
 
 
 class Reranker:
-    """Chooses hypotheses of n-best lists by weights, learned by `fit` or read by `load`.
+    """Chooses from n-best lists by weights that `fit` learned or `load` read, as classes of scikit-learn do.
 
     Args:
         settings: what a file for the `--config` of `tuning rerank` says: {"list_format": "marian"}.
@@ -30,7 +217,8 @@ class Reranker:
         jobs: threads of the optimiser.
 
     Raises:
-        UserError: settings or features are malformed.
+        UserError: here and in the methods: settings, a file or a feature are malformed, a list has other
+            features than the weights, or there are no weights yet.
     """
 
     @arguments_named()
@@ -51,11 +239,7 @@ class Reranker:
 
     @property
     def weights(self) -> Weights:
-        """The weights by feature: those of the run with the best dev score.
-
-        Raises:
-            UserError: there are none yet.
-        """
+        """The weights by feature: those of the run with the best dev score."""
         return self._fitted.best.weights
 
     @property
@@ -66,50 +250,28 @@ class Reranker:
 
     @arguments_named()
     def fit(self, nbest: StrPath, source: StrPath, references: StrPath | Sequence[StrPath]) -> Self:
-        """Learn weights on a list of a text with one reference or several, tokenised as the list is.
-
-        Raises:
-            UserError: a file is malformed.
-        """
+        """Learn weights on the list of a text with one reference or several, tokenised as the list is."""
         files = [references] if isinstance(references, str | os.PathLike) else references
         text = ListedText(Path(nbest), Path(source), [*map(Path, files)])
         rest = (self._config, self._features, self._seed, self._jobs)
         with temporary_directory("fit") as folder:
             found = rerank_lists(text, None, folder / "out", *rest)
-        self._learned = replace(found, systems={"reranked": [replace(found.best, dev="")]})
+        self._learned = replace(found, systems={RERANKED: [replace(found.best, dev="")]})
         return self
 
     @arguments_named()
     def apply(self, nbest: StrPath, source: StrPath, nbest_out: StrPath | None = None) -> Applied:
-        """Choose from a list of another text, without references.
-
-        Returns:
-            The choice; `frame()` has texts and scores, `summary()` what changed. With `nbest_out` the reranked
-            list is written, in Moses's format.
-
-        Raises:
-            UserError: a file is malformed, the list has other features than the weights, or there are none yet.
-        """
+        """Choose from the list of another text; `nbest_out` is a reranked list to write, in Moses's format."""
         out = None if nbest_out is None else Path(nbest_out)
         text = ListedText(Path(nbest), Path(source))
         return apply_weights(text, self._fitted, self._config, self._features, out)
 
     def save(self, path: StrPath) -> None:
-        """Write the weights to a file for `load` and for `tuning rerank --apply`.
-
-        Raises:
-            UserError: there are none yet.
-        """
+        """Write the weights to a file for `load` and for `tuning rerank --apply`."""
         write_json(Path(path), asdict(self._fitted))
 
     @arguments_named()
     def load(self, path: StrPath) -> Self:
-        """Read the weights of `save` or of `tuning rerank`, or a table of weights.
-
-        Commands of features kept in the file run only with the setting `run_commands`.
-
-        Raises:
-            UserError: the file is malformed.
-        """
+        """Read weights; commands of features kept in the file run only with the setting `run_commands`."""
         self._learned = read_reranked(Path(path))
         return self

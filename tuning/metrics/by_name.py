@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,21 +26,16 @@ def metric_weights(name: str) -> dict[str, float]:
     Raises:
         ConfigError: it is neither.
     """
-    found: dict[str, float] = {}
-    for part in name.split(","):
-        metric, equals, weight = part.partition("=")
-        try:
-            found[metric] = float(weight) if equals else 1.0
-        except ValueError:
-            found[metric] = math.nan
-    is_mixed = "=" in name and name.count("=") == len(found) == name.count(",") + 1
-    fits = all(metric in get_args(MetricName) for metric in found)
-    if not (fits and (is_mixed or name in found) and all(0 < w < math.inf for w in found.values())):
-        names = ", ".join(get_args(MetricName))
-        raise ConfigError(
-            f"metric: found {name!r}, expected one of {names}, or several with weights above 0, "
-            "as bleu=0.5,chrf=0.5"
+    names = get_args(MetricName)
+    if name in names:
+        return {name: 1.0}
+    pattern = re.compile(rf"({'|'.join(names)})=(\d+(?:\.\d+)?)")
+    found = {part[1]: float(part[2]) for part in map(pattern.fullmatch, name.split(",")) if part}
+    if len(found) <= name.count(",") or not all(found.values()):
+        expected = (
+            f"one of {', '.join(names)}, or several with weights above 0, as bleu=0.5,chrf=0.5"
         )
+        raise ConfigError(f"metric: found {name!r}, expected {expected}")
     return found
 
 
