@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from moses_bridge.base.choices import Aligner, Smoothing
+from moses_bridge.base.choices import Aligner, Reordering, Smoothing
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, InputError, shown
@@ -59,8 +59,10 @@ class BuildConfig:
         pairs_at_once: how many sentence pairs are aligned together; a longer corpus is cut into equal
             parts with models of their own. The aligner needs about 90 bytes a word of both texts, twice
             that with two jobs or more.
-        max_phrase_words: longest phrase on either side.
+        max_phrase_words: longest phrase on either side; where letters are the words, 10 are usual.
         smoothing: smoothing of the relative frequencies in the phrase table.
+        reordering: "lexical" makes a reordering table; "none" makes none, and a moses.ini with which phrases
+            keep their order.
         lm_order: longest n-gram of the language model.
         lm_prune: n-grams with at most so many occurrences are left out; one number for each order, the
             last one for all longer n-grams too.
@@ -74,6 +76,7 @@ class BuildConfig:
     pairs_at_once: Annotated[int, AtLeast(1)] = PAIRS_AT_ONCE
     max_phrase_words: Annotated[int, AtLeast(1), AtMost(MAX_WORDS)] = 7
     smoothing: Smoothing = "good-turing"
+    reordering: Reordering = "lexical"
     lm_order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 5
     lm_prune: tuple[Annotated[int, AtLeast(0)], ...] = (0, 0, 1)
     occurrences_at_once: Annotated[int, AtLeast(1)] = 1 << 18
@@ -122,13 +125,13 @@ def build_model(
         raise ConfigError("--links has the links that --aligner would make: give one of them")
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     language_model = out / LANGUAGE_MODEL_NAME
-    ini = new_ini(
-        (out / TABLE_NAME).absolute(),
-        (out / REORDERING_NAME).absolute(),
-        language_model.absolute(),
-        config.lm_order,
-    )
-    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
+    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME)]
+    reordering_table = None
+    if config.reordering != "none":
+        reordering_table = (out / REORDERING_NAME).absolute()
+        tables.append(out / REORDERING_NAME)
+    table = (out / TABLE_NAME).absolute()
+    ini = new_ini(table, reordering_table, language_model.absolute(), config.lm_order)
     given = texts if links is None else [*texts, links]
     refuse_overwriting([*tables, language_model, out / INI_NAME], given)
     for path in given:
@@ -202,7 +205,7 @@ def _make(products: Sequence[Path], made_of: Sequence[object], make: Callable[[]
 def _write_tables(
     inputs: Sequence[Path], tables: Sequence[Path], config: BuildConfig, jobs: int
 ) -> None:
-    e2f, f2e, phrase_table, reordering_table = tables
+    e2f, f2e, phrase_table, *reordering_tables = tables
     source, target, links = inputs
     with named_errors(phrase_table):
         corpus = read_aligned_corpus(source, target, links, phrase_table.parent)
@@ -217,7 +220,8 @@ def _write_tables(
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
         scorer = pair_scorer(corpus, pairs, lexical, config.smoothing, phrase_table.parent)
         write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
-        write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
+        for table in reordering_tables:
+            write_reordering_table(table, corpus, pairs, reordering_probs, jobs)
 
 
 def _estimate(text: Path, out: Path, config: BuildConfig) -> None:

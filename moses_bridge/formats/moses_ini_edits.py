@@ -184,18 +184,31 @@ def format_weight(weight: float) -> bytes:
 
 
 def new_ini(
-    phrase_table: Path, reordering_table: Path, language_model: Path, language_model_order: int,
-    n_table_scores: int = 4, distortion_limit: int = 6,
+    phrase_table: Path, reordering_table: Path | None, language_model: Path,
+    language_model_order: int, n_table_scores: int = 4, distortion_limit: int = 6,
 ) -> MosesIni:  # fmt: skip
     """Make an ini as train-model.perl does, with its default weights (train-model.perl:2150-2230).
+
+    Without a reordering table, phrases are translated in their order: the distortion limit is 0, and no feature
+    is of reordering.
 
     Raises:
         InputError: a path contains a blank or "#", where Moses cuts it.
     """
     for path in (phrase_table, reordering_table, language_model):
-        _whole_path("moses.ini", path)
+        if path is not None:
+            _whole_path("moses.ini", path)
     factors = "input-factor=0 output-factor=0"
-    reordering = f"num-features=6 type=wbe-msd-bidirectional-fe-allff {factors}"
+    features, weights = "", ""
+    if reordering_table is None:
+        distortion_limit = 0
+    else:
+        kind = f"num-features=6 type=wbe-msd-bidirectional-fe-allff {factors}"
+        features = f"""\
+LexicalReordering name=LexicalReordering0 {kind} path={reordering_table}
+Distortion
+"""
+        weights = "LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3\nDistortion0= 0.3\n"
     text = f"""\
 [input-factors]
 0
@@ -211,18 +224,14 @@ UnknownWordPenalty
 WordPenalty
 PhrasePenalty
 PhraseDictionaryMemory name=TranslationModel0 num-features={n_table_scores} path={phrase_table} {factors}
-LexicalReordering name=LexicalReordering0 {reordering} path={reordering_table}
-Distortion
-KENLM name=LM0 factor=0 path={language_model} order={language_model_order}
+{features}KENLM name=LM0 factor=0 path={language_model} order={language_model_order}
 
 [weight]
 UnknownWordPenalty0= 1
 WordPenalty0= -1
 PhrasePenalty0= 0.2
 TranslationModel0={" 0.2" * n_table_scores}
-LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
-Distortion0= 0.3
-LM0= 0.5"""
+{weights}LM0= 0.5"""
     return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
 
 

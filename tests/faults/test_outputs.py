@@ -63,6 +63,8 @@ NOT_WRITING = {
     "tuning evaluate": "prints",
     "tuning optimize": "prints",
     "tuning worth": "prints",
+    "tuning letters predict": "prints",
+    "tuning letters evaluate": "prints",
     "rescorer warm": "writes into the caches of compiled code",
 }
 # Parameters that are text, and no path of something that is written.
@@ -118,6 +120,7 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "rescorer align --pictures": None,
     "tuning run --out": None,  # one that is neither new nor its own is refused
     "tuning run improve --out": None,
+    "tuning letters train --out": None,  # likewise
     "tuning tune --out": ("ini", "moses.ini"),
     "tuning rerank --out": ("source", "weights.json"),
     "tuning compare --out": ("source", "table.txt"),
@@ -263,7 +266,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 46 and len(PAIRS) == 77
+    assert len(COMMANDS) == 47 and len(PAIRS) == 67
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -444,6 +447,7 @@ HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "rescorer lines": held_file,
     "rescorer merge": held_file,
     "rescorer map": held_directory,
+    "tuning letters train": held_file,
     "tuning tune": held_directory,
     "tuning rerank": held_directory,
     "tuning scan": held_directory,

@@ -46,6 +46,7 @@ PAGES = [
             "rerank.md",
             "lines.md",
             "combine.md",
+            "letters.md",
         )
     ),
 ]
@@ -64,6 +65,7 @@ QUICK = {
     ("rescorer", "train"): ["--config", "quick-train.toml"],
     ("tuning", "tune"): ["--config", "quick-tune.toml"],
     ("tuning", "compare"): ["--config", "quick-compare.toml"],
+    ("tuning", "letters train"): ["--config", "quick-letters.toml"],
     ("rescorer", "preferences"): ["--min-words", "2", "--min-targets", "2"],
     ("rescorer", "map"): ["--words", "20", "--phrases", "20"],
 }
@@ -73,6 +75,9 @@ SETTINGS = {
     "quick-tune.toml": "max_iterations = 2\nnbest_size = 5\n"
     "decoder = { stack_size = 5, pop_limit = 10 }\n",
     "quick-compare.toml": "n_samples = 20\n",
+    "quick-letters.toml": "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
+    "[nnjm]\nn_held_out = 10\nloop = { n_epochs = 1 }\n"
+    "model = { first_width = 8, second_width = 8 }\n",
 }
 # An architecture has settings of its own; these options are of all of them.
 QUICK_OTHERS = ["--epochs", "1"]
@@ -148,7 +153,7 @@ def run(words: list[str]) -> None:
 
 def quickly(words: list[str]) -> list[str]:
     """The options with which a command of a page takes seconds."""
-    command = (words[0], words[1])
+    command = (words[0], " ".join(words[1:3]) if words[1] == "letters" else words[1])
     if command == ("rescorer", "train") and "--arch" in words:
         return QUICK_OTHERS
     return QUICK.get(command, [])
@@ -180,6 +185,22 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("in", "out", "dev"):
             shutil.copytree("model", name)
     return folder
+
+
+def write_letters(folder: Path) -> None:
+    """Words of two spellings with their sounds, and some of them to try."""
+    rng = random.Random(1)
+    syllables = [consonant + vowel for consonant in "bcdfgklmnprst" for vowel in "aeiou"]
+    words = [rng.choice(syllables) + rng.choice(syllables) for _ in range(200)]
+    old = [word.replace("f", "ph").replace("u", "v") for word in words]
+    spellings = [f"{source}\t{target}\n" for source, target in zip(old, words, strict=True)]
+    sounds = [f"{word}\t{' '.join(word.upper())}\n" for word in words]
+    for name, lines in {
+        **{"spellings.tsv": spellings[:150], "test.tsv": spellings[140:160]},
+        **{"lexicon.tsv": sounds[:150], "lexicon-test.tsv": sounds[140:160]},
+        "words.txt": [f"{word}\n" for word in words[140:160]],
+    }.items():
+        (folder / name).write_text("".join(lines))
 
 
 def write_pretrained(folder: Path) -> None:
@@ -214,7 +235,10 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "rerank.md": LISTED,
         "lines.md": ("corpus", "model", "rnn", "dev.en", "dev.fr", "dom.en", "dom.fr", "dom.links"),
         "combine.md": ("in", "out", "dev", "dev.fr"),
+        "letters.md": (),
     }
+    if page.name == "letters.md":
+        write_letters(folder)
     if page.name == "pretrained.md":
         write_pretrained(folder)
     for name in (*given[page.name], *SETTINGS):

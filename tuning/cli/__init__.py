@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from tuning.cli import compare, report, run, tune
+from tuning.cli import compare, letters, report, run, tune
 
 
 @program
@@ -14,5 +14,6 @@ def main() -> None:
 main.extra = "report"
 main.add_section("Find weights", tune.COMMANDS)
 main.add_section("Translate and compare", compare.COMMANDS)
+main.add_section("Spell and pronounce", letters.COMMANDS)
 main.add_section("Report", report.COMMANDS)
 main.add_section("Run an experiment", (*run.COMMANDS, *report.PLANNING))

@@ -18,7 +18,7 @@ from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 
-MAX_WORDS = 7  # sets of linked words are kept as 7 bits, lengths as one byte
+MAX_WORDS = 12  # of a phrase; for letters, more than 7 are worth it
 SENTENCES_AT_ONCE = 10_000  # some 20 MB of phrase pairs
 FIRST_ROOM = 1 << 16
 MONOTONE, SWAP, OTHER = 0, 1, 2

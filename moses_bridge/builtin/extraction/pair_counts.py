@@ -17,18 +17,18 @@ from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards, number_phrases
-from moses_bridge.builtin.extraction.occurrences import (
-    MAX_WORDS,
-    NO_OCCURRENCES,
-    Occurrences,
-    extract,
-)
+from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
 
 N_ORIENTATIONS = 3
 SMOOTHING = 0.5  # the default of train-model.perl for lexical-reordering-score
-N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to
+BITS_OF_A_NUMBER = 63  # of an int64 that stays positive
+OCCURRENCE, COUNT, ALIGNMENT = (
+    0,
+    1,
+    2,
+)  # columns of alignments seen; the last one is the first of some
 
 
 class PairCounts(NamedTuple):
@@ -76,12 +76,12 @@ NO_PAIRS = PairCounts(
 def collected_pairs(
     corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
 ) -> Iterator[SpilledRows[PairCounts]]:
-    """All phrase pairs of at most `max_words` (7) words on each side, joined and counted.
+    """All phrase pairs of at most `max_words` words on each side, joined and counted.
 
     They are in an anonymous file in the directory of `beside`, 50 bytes a pair, freed at the end of the
     context. While they are collected, all occurrences are in such a file too, 11 bytes each, and totals of
-    target phrases, 28 bytes a word. Some 250 bytes are in memory for each of `occurrences_at_once`, which
-    are sorted together.
+    target phrases, 4 * `max_words` bytes a word. Some 250 bytes are in memory for each of
+    `occurrences_at_once`, which are sorted together.
 
     Raises:
         OSError: the disk is full; names `beside`.
@@ -99,7 +99,7 @@ def _spill(
 ) -> NDArray[np.int32]:
     """Find all occurrences; return the totals of their target phrases, as given by `TargetCounts`."""
     with ArrayFiles(directory) as files:
-        totals = TargetCounts(corpus.target, files)
+        totals = TargetCounts(corpus.target, files, max_words)
         for part in extract(corpus, max_words):
             shards.add(part)
             totals.add(part)
@@ -132,8 +132,10 @@ def _pairs_of_shard(
     groups = _Groups(begins, ends, order)
     by_target = _Side(o.target_starts, o.target_lens, o.source_starts)
     by_source = _Side(o.source_starts, o.source_lens, o.target_starts)
-    target_views = _views(groups, by_target, corpus.of_target)
-    source_views = _views(groups, by_source, corpus.of_source)
+    longest = int(np.concatenate((o.source_lens, o.target_lens)).max(initial=1))
+    ranks = _set_ranks(longest)
+    target_views = np.asarray(_most_frequent(groups, by_target, corpus.of_target, ranks, longest))
+    source_views = np.asarray(_most_frequent(groups, by_source, corpus.of_source, ranks, longest))
     target_starts, target_lens = o.target_starts[target_views], o.target_lens[target_views]
     previous, following = _count_orientations(groups, o.orientations)
     return PairCounts(
@@ -192,29 +194,32 @@ def _count_orientations(groups: _Groups, orientations: Any) -> Any:
     return previous, following
 
 
-def _views(groups: _Groups, side: _Side, links: Links) -> NDArray[np.int64]:
-    """The occurrence with the most frequent alignment of each pair."""
-    # Of equally frequent ones Moses takes the greatest, as sequences of sets compared like C++ containers
-    # (ExtractionPhrasePair.cpp, FindBestAlignmentTargetToSource).
-    return np.asarray(_most_frequent(groups, side, links, _set_ranks()))
-
-
-def _set_ranks() -> NDArray[np.int64]:
-    """Rank of each set of word positions, given as bits, among all sets compared as sequences."""
-    members = [[bit for bit in range(MAX_WORDS) if number >> bit & 1] for number in range(N_SETS)]
+def _set_ranks(longest: int) -> NDArray[np.int64]:
+    """Rank of each set of word positions below `longest`, given as bits, among all sets as sequences."""
+    members = [
+        [bit for bit in range(longest) if number >> bit & 1] for number in range(1 << longest)
+    ]
     ranks = np.empty(len(members), np.int64)
     ranks[sorted(range(len(members)), key=members.__getitem__)] = np.arange(len(members))
     return ranks
 
 
 @njit(nogil=True)
-def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any) -> Any:
+def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any, longest: int) -> Any:
+    """The occurrence with the most frequent alignment of each pair.
+
+    Of equally frequent ones Moses takes the greatest (`ExtractionPhrasePair.cpp`,
+    `FindBestAlignmentTargetToSource`). An alignment is the sequence, word by word of one side, of the sets of
+    linked words of the other; both are compared like C++ containers: as numbers with a digit for each word,
+    the rank of its set. Seven words have sets of 7 bits, one number; twelve words need three.
+    """
+    n_digits = BITS_OF_A_NUMBER // longest
     n_pairs = len(groups.begins)
     views = np.empty(n_pairs, np.int64)
-    longest = 1
+    most = 1
     for pair in range(n_pairs):
-        longest = max(longest, groups.ends[pair] - groups.begins[pair])
-    seen = np.empty((longest, 3), np.int64)
+        most = max(most, groups.ends[pair] - groups.begins[pair])
+    seen = np.empty((most, ALIGNMENT + (longest - 1) // n_digits + 1), np.int64)
     for pair in range(n_pairs):
         begin, end = groups.begins[pair], groups.ends[pair]
         if end - begin == 1:
@@ -222,47 +227,57 @@ def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any) -> An
             continue
         n_seen = 0
         for i in range(begin, end):
-            row = groups.order[i]
-            n_seen = _count_alignment(_alignment_rank(row, side, links, ranks), row, seen, n_seen)
+            _enter_alignment(seen, n_seen, groups.order[i], side, links, ranks, n_digits)
+            n_seen = _count_alignment(seen, n_seen)
         views[pair] = _best_occurrence(seen, n_seen)
     return views
 
 
 @inner
-def _count_alignment(rank: int, row: int, seen: Any, n_seen: int) -> int:
-    """Count an alignment among those seen (rank, count, first occurrence); return their new number."""
-    k = 0
-    while k < n_seen and seen[k, 0] != rank:
-        k += 1
-    if k == n_seen:
-        seen[k, 0], seen[k, 1], seen[k, 2] = rank, 0, row
-        n_seen += 1
-    seen[k, 1] += 1
-    return n_seen
+def _enter_alignment(
+    seen: Any, place: int, row: int, side: _Side, links: Links, ranks: Any, n_digits: int
+) -> None:
+    """Enter the alignment of an occurrence behind those seen, with `n_digits` words in a number."""
+    seen[place, OCCURRENCE], seen[place, COUNT] = row, 1
+    for column in range(ALIGNMENT, seen.shape[1]):
+        seen[place, column] = 0
+    for i in range(side.lens[row]):
+        word, members = side.starts[row] + i, 0
+        for k in range(links.starts[word], links.starts[word + 1]):
+            members |= 1 << (links.others[k] - side.other_starts[row])
+        column = ALIGNMENT + i // n_digits
+        seen[place, column] = seen[place, column] * len(ranks) + ranks[members]
+
+
+@inner
+def _count_alignment(seen: Any, n_seen: int) -> int:
+    """Count the alignment entered last among those seen; return their new number."""
+    for k in range(n_seen):
+        if _order(seen, k, n_seen) == 0:
+            seen[k, COUNT] += 1
+            return n_seen
+    return n_seen + 1
+
+
+@inner
+def _order(seen: Any, one: int, other: int) -> int:
+    """1 if the alignment at one place is greater than that at another one, -1 if less, 0 if equal."""
+    for column in range(ALIGNMENT, seen.shape[1]):
+        if seen[one, column] != seen[other, column]:
+            return 1 if seen[one, column] > seen[other, column] else -1
+    return 0
 
 
 @inner
 def _best_occurrence(seen: Any, n_seen: int) -> int:
-    """The first occurrence with the most frequent alignment, of equal ones that of the greatest rank."""
+    """The first occurrence with the most frequent alignment, of equal ones the greatest."""
     best = 0
     for k in range(1, n_seen):
-        if seen[k, 1] > seen[best, 1] or (
-            seen[k, 1] == seen[best, 1] and seen[k, 0] > seen[best, 0]
+        if seen[k, COUNT] > seen[best, COUNT] or (
+            seen[k, COUNT] == seen[best, COUNT] and _order(seen, k, best) > 0
         ):
             best = k
-    return int(seen[best, 2])
-
-
-@inner
-def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
-    """A number ordering alignments like Moses: 7 bits for each word's set of links, 49 for seven words."""
-    rank = 0
-    for word in range(side.starts[row], side.starts[row] + side.lens[row]):
-        members = 0
-        for k in range(links.starts[word], links.starts[word + 1]):
-            members |= 1 << (links.others[k] - side.other_starts[row])
-        rank = rank * N_SETS + ranks[members]
-    return int(rank)
+    return int(seen[best, OCCURRENCE])
 
 
 def reordering_probs(pairs: PairCounts) -> NDArray[np.float64]:

@@ -18,7 +18,6 @@ from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write_packed
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.row_writer import (
     NUMBER_BYTES,
@@ -35,7 +34,7 @@ from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_C
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file compressed as one
 GZIP_LEVEL = 5  # 5% larger than at level 9, in a tenth of the time
 BYTES_OF_BARS_AND_COUNTS = 80  # five bars of 4 bytes, three counts of at most 10 digits and blanks
-LINK_BYTES = 4  # "0-0 "
+LINK_BYTES = 6  # "11-11 "
 
 
 def write_phrase_table(
@@ -58,7 +57,8 @@ def write_phrase_table(
 
     def text_of(some: PairCounts) -> bytes:
         phrases, scores = _phrases(some), scores_of(some)
-        row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
+        n_links = int(some.source_lens.max(initial=0)) * int(some.target_lens.max(initial=0))
+        row_bytes = scores.shape[1] * NUMBER_BYTES + n_links * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
         end = _put_phrase_rows(
             out, source, target, phrases, scores, corpus.of_target, _counts(some)

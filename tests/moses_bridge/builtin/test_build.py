@@ -68,6 +68,23 @@ def test_ini_names_the_tables(corpus: Path) -> None:
     assert len(rows) == 7
 
 
+def test_without_reordering_phrases_keep_their_order(corpus: Path, tmp_path: Path) -> None:
+    build(corpus)
+    out = tmp_path / "in-order"
+    config = BuildConfig(reordering="none")
+    build_model(corpus, "en", "fr", out, config, tmp_path / "links.gz")
+    ini = read_ini(out / "moses.ini")
+    assert ini.settings["distortion-limit"] == ("0",)
+    assert [*ini.weights] == [
+        "UnknownWordPenalty0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0", "LM0"
+    ]  # fmt: skip
+    assert not (out / REORDERING).exists()
+    tables = [folder / "phrase-table.gz" for folder in (out, tmp_path / "model")]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    build_model(corpus, "en", "fr", out, BuildConfig(), tmp_path / "links.gz")
+    assert (out / REORDERING).exists()
+
+
 def test_second_run_makes_nothing_anew(corpus: Path) -> None:
     assert build(corpus) == build(corpus)
 
@@ -176,7 +193,7 @@ def test_failing_lmplz_is_told(corpus: Path, no_lmplz: Path) -> None:
     ("change", "found"),
     [
         ({"max_phrase_words": 0}, "max_phrase_words is 0; the smallest value is 1"),
-        ({"max_phrase_words": 8}, "max_phrase_words is 8; the largest value is 7"),
+        ({"max_phrase_words": 13}, "max_phrase_words is 13; the largest value is 12"),
         ({"lm_order": 17}, "lm_order is 17; the largest value is 16"),
         ({"lm_prune": (0, -1)}, "lm_prune is -1; the smallest value is 0"),
         ({"lm_order": 2}, r"more numbers than the order 2; .* such as lm_prune = \[0, 0\]"),

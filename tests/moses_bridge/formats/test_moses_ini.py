@@ -250,6 +250,14 @@ def test_a_new_ini_is_train_models(tmp_path: Path) -> None:
     assert {feature.name for feature in again.features} == set(again.weights)
 
 
+def test_a_new_ini_without_a_reordering_table_has_no_reordering() -> None:
+    whole = new_ini(Path("t"), Path("r"), Path("lm"), 5)
+    ini = new_ini(Path("t"), None, Path("lm"), 5)
+    names = {feature.name for feature in whole.features} - {"LexicalReordering0", "Distortion0"}
+    assert {feature.name for feature in ini.features} == set(ini.weights) == names
+    assert ini.settings["distortion-limit"] == ("0",)
+
+
 def test_a_new_ini_has_the_features_of_moses(golden: Path) -> None:
     theirs = read_ini(golden / "decode" / "moses.ini")
     ours = new_ini(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]
 
 
-@pytest.mark.parametrize(("seed", "longest", "max_words"), [(1, 6, 7), (2, 9, 3), (3, 10, 7)])
+@pytest.mark.parametrize(("seed", "longest", "max_words"), [(1, 6, 7), (2, 9, 3), (3, 14, 12)])
 def test_pairs_and_frequencies_agree_with_the_definition(
     tmp_path: Path,
     seed: int,
@@ -74,3 +75,29 @@ def test_most_frequent_alignment_is_printed(
     corpus = corpus_of(sentences)
     rows = [row for row in rows_of(corpus, tmp_path / "t") if row.startswith(b"f g ||| d e |")]
     assert [row.split(b" ||| ")[3] for row in rows] == [expected]
+
+
+@pytest.mark.parametrize("n_words", [7, 8, 12])
+def test_the_alignment_of_a_long_phrase_is_the_most_frequent_and_of_equal_ones_the_greatest(
+    n_words: int,
+    tmp_path: Path,
+    corpus_of: Callable[[list[Sentence]], AlignedCorpus],
+    rows_of: Callable[..., list[bytes]],
+) -> None:
+    """They differ in the last words; Python compares tuples as C++ compares vectors of sets."""
+    draw = random.Random(n_words)
+    source, target = ([b"%c%d" % (side, i) for i in range(n_words)] for side in b"fe")
+    same = [(i, i) for i in range(n_words - 2)]
+    corner = [(i, j) for i in (n_words - 2, n_words - 1) for j in (n_words - 2, n_words - 1)]
+    for trial in range(20):
+        given = [sorted(same + draw.sample(corner, draw.randint(1, 4))) for _ in range(6)]
+        by_target = Counter(
+            tuple(tuple(i for i, j in links if j == word) for word in range(n_words))
+            for links in given
+        )
+        best = max(by_target, key=lambda alignment: (by_target[alignment], alignment))
+        rows = rows_of(corpus_of([(source, target, links) for links in given]), tmp_path / "t", 12)
+        whole = b" ".join(source) + b" ||| " + b" ".join(target) + b" ||| "
+        (found,) = [row.split(b" ||| ")[3] for row in rows if row.startswith(whole)]
+        expected = [b"%d-%d" % (i, j) for j, sources in enumerate(best) for i in sources]
+        assert found.split() == expected, trial

@@ -34,7 +34,11 @@ def test_a_phrase_counts_as_often_as_it_is_in_a_pair_of_the_corpus(
 ) -> None:
     monkeypatch.setattr(target_counts, "WORDS_AT_ONCE", words_at_once)
     corpus = corpus_of(random_sentences(6, 60, 9))
-    counter, expected, places = TargetCounts(corpus.target, files), Counter[tuple[int, ...]](), []
+    counter, expected, places = (
+        TargetCounts(corpus.target, files, 7),
+        Counter[tuple[int, ...]](),
+        [],
+    )
     (found,) = extract(corpus, 7)
     for start, length in zip(found.target_starts.tolist(), found.target_lens.tolist(), strict=True):
         phrase = tuple(corpus.target.words[start : start + length].tolist())
@@ -54,6 +58,6 @@ def test_nothing_counted_is_0(
     corpus_of: Callable[[list[Sentence]], AlignedCorpus], files: ArrayFiles
 ) -> None:
     corpus = corpus_of([([b"a"], [b"x", b"y"], [])])
-    assert TargetCounts(corpus.target, files).finish().tolist() == [[0] * 7] * 2
+    assert TargetCounts(corpus.target, files, 7).finish().tolist() == [[0] * 7] * 2
     empty = corpus_of([([], [], [])])
-    assert TargetCounts(empty.target, files).finish().shape == (0, 7)
+    assert TargetCounts(empty.target, files, 12).finish().shape == (0, 12)

@@ -1,0 +1,195 @@
+"""A system of letters as a person makes and uses one, on made-up words with two spellings."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.steps import read_steps
+from tuning.cli import main
+from tuning.experiments.letters import STEEPEST, scale_of, train
+from tuning.experiments.letters_settings import LettersSettings
+from tuning.experiments.letters_system import evaluate, predict, score_lines
+
+QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
+
+
+def old_spelling(word: str) -> str:
+    return word.replace("f", "ph").replace("c", "ck").replace("u", "v")
+
+
+def made_up_words(n_words: int) -> list[str]:
+    draw = random.Random(1)
+    syllables = [a + b for a in "bcdfklmnst" for b in "aeiou"]
+    return [
+        "".join(draw.choice(syllables) for _ in range(draw.randint(2, 4))) for _ in range(n_words)
+    ]
+
+
+def call(*arguments: object, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["-q", *map(str, arguments)], input=stdin)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs, and a system trained on them: modern/."""
+    folder = tmp_path_factory.mktemp("letters")
+    pairs = [(old_spelling(word), word) for word in made_up_words(300)]
+    several = [("vno", "uno"), ("vno", "vno"), ("vno", "uno"), ("a phone", "a fone")]
+    lines = [f"{source}\t{target}\n" for source, target in [*pairs, *several]]
+    (folder / "pairs.tsv").write_text("".join(lines))
+    (folder / "quick.toml").write_text(QUICK)
+    options = ("--out", folder / "made", "--config", folder / "quick.toml", "--jobs", 1)
+    result = call("letters", "train", folder / "pairs.tsv", *options)
+    assert result.exit_code == 0, result.output
+    assert "unseen dev sources right" in result.output
+    assert sorted(path.name for path in folder.iterdir()) == ["made", "pairs.tsv", "quick.toml"]
+    (folder / "made").rename(folder / "modern")  # a system may be moved
+    return folder
+
+
+def test_unseen_words_are_spelled_by_the_rules(folder: Path) -> None:
+    unseen = ["tophocka", "sv phe"]
+    found = predict(folder / "modern", unseen)
+    assert [found[word][0].target for word in unseen] == ["tofoca", "su fe"]
+    for predictions in found.values():
+        probs = [each.prob for each in predictions]
+        assert probs == sorted(probs, reverse=True) and sum(probs) == pytest.approx(1)
+
+
+def test_a_seen_source_has_its_targets_with_their_shares_unless_that_is_turned_off(
+    folder: Path,
+) -> None:
+    found = predict(folder / "modern", ["vno", ""])
+    assert found["vno"] == [("uno", 2 / 3), ("vno", 1 / 3)]
+    assert found[""] == [("", 1.0)]
+    searched = predict(folder / "modern", ["vno"], lookup=False)["vno"]
+    assert {"uno", "vno"} < {each.target for each in searched}
+
+
+def test_the_files_of_a_system_are_its_own_wherever_one_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("phrase-table.gz", "lm.arpa.gz"):
+        (tmp_path / name).write_bytes(b"another one")
+    monkeypatch.chdir(tmp_path)
+    assert predict(folder / "modern", ["tophocka"])["tophocka"][0].target == "tofoca"
+
+
+def test_predictions_are_lines_of_three_columns(folder: Path) -> None:
+    arguments = ("letters", "predict", folder / "modern", "--nbest", 2, "--jobs", 1)
+    result = call(*arguments, stdin="vno\ntophocka\nvno\n")
+    assert result.exit_code == 0, result.output
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines[:2] == lines[4:] == [["vno", "uno", "0.6667"], ["vno", "vno", "0.3333"]]
+    assert lines[2][:2] == ["tophocka", "tofoca"] and len(lines) == 6
+
+
+def test_scores_are_apart_for_seen_and_unseen_sources(folder: Path, tmp_path: Path) -> None:
+    test = tmp_path / "test.tsv"
+    test.write_text("vno\tuno\nvno\tvno\ntophocka\ttofoca\ntophe\ttofe\n")
+    scores = evaluate(folder / "modern", test)
+    assert [(row.name, row.n_lines) for row in scores["system"]] == [
+        ("all", 4), ("seen", 2), ("unseen", 2)
+    ]  # fmt: skip
+    assert [row.accuracy for row in scores["system"]] == [75, 50, 100]
+    assert [row.accuracy for row in scores["look-up"]] == [25, 50, 0]
+    # vno for uno; tophocka, tophe for tofoca, tofe: 1, 3 and 2 edits of 3 + 3 + 6 + 4 letters.
+    assert [row.error_rate for row in scores["look-up"]] == pytest.approx([37.5, 100 / 6, 50])
+    once = evaluate(folder / "modern", test, dictionary=True)
+    assert [(row.n_lines, row.accuracy) for row in once["system"]] == [(3, 100), (1, 100), (2, 100)]
+    result = call("letters", "evaluate", folder / "modern", test, "--jobs", 1)
+    assert result.stdout.splitlines() == [*score_lines(scores)]
+    assert "75.00%" in result.stdout.splitlines()[1]
+
+
+def test_steps_are_logged(folder: Path) -> None:
+    steps = read_steps(folder / "modern" / "steps.jsonl")
+    assert [step.name for step in steps] == ["build", "tune"]
+
+
+def test_a_dev_text_is_tuned_on_and_nothing_is_held_out(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With symbols on both sides, several targets, and an NNJM in the search."""
+    words = made_up_words(60)
+    spaced = [(" ".join(old_spelling(word)), " ".join(word)) for word in words]
+    for name, pairs in (
+        ("train", spaced[:40]),
+        ("dev", [*spaced[30:], ("x v", "x u"), ("x v", "x v")]),
+    ):
+        lines = [f"{source}\t{target}\n" for source, target in pairs]
+        (tmp_path / name).write_text("".join(lines))
+    (tmp_path / "quick.toml").write_text(
+        f"{QUICK}[nnjm]\nn_held_out = 5\nloop = {{ n_epochs = 1 }}\n"
+        "model = { first_width = 8, second_width = 8 }\n"
+    )
+    settings = LettersSettings(
+        pairs=tmp_path / "train", dev=tmp_path / "dev", out=tmp_path / "out", jobs=1, nnjm=True,
+        units=("symbols", "symbols"), metric="word-accuracy", config=tmp_path / "quick.toml",
+    )  # fmt: skip
+    unseen = {source for source, _ in spaced[40:]} - {source for source, _ in spaced[:40]}
+    assert f"of {len(unseen) + 1} unseen dev sources" in train(settings)
+    steps = [step.name for step in read_steps(tmp_path / "out" / "steps.jsonl")]
+    assert steps == ["build", "nnjm", "tune"]
+    shutil.move(tmp_path / "out", tmp_path / "moved")
+    assert (
+        " ".join(predict(tmp_path / "moved", ["t o m v"])["t o m v"][0].target.split()) == "t o m u"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "found"),
+    [
+        ({"pairs": "few.tsv"}, InputError, "few.tsv: found 2 different sources, expected 20 at"),
+        ({"dev": "pairs.tsv"}, InputError, "pairs.tsv: found no source that is not in "),
+        ({"out": "modern"}, ConfigError, "modern: found files in it, expected a new or an empty"),
+        (
+            {"config": "odd.toml"},
+            ConfigError,
+            r"odd.toml: found \['tun'\], expected build, nnjm, tune",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused_and_nothing_is_left(
+    changes: dict[str, str], error: type[Exception], found: str, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "few.tsv").write_text("a\tb\nc\td\n")
+    (folder / "odd.toml").write_text("[tun]\n")
+    given = {"pairs": folder / "pairs.tsv", "out": tmp_path / "out"}
+    given |= {key: folder / name for key, name in changes.items()}
+    before = sorted(folder.iterdir())
+    with pytest.raises(error, match=found):
+        train(LettersSettings(**given))
+    assert sorted(folder.iterdir()) == before and not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_is_no_system_is_refused(tmp_path: Path) -> None:
+    result = call("letters", "predict", tmp_path, stdin="a\n")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1 and "letters.json: found No such file" in result.stderr
+
+
+@pytest.mark.parametrize("accuracy", [0.4, 0.7, 0.95])
+def test_first_hypotheses_are_as_probable_as_they_are_right(accuracy: float) -> None:
+    draw = np.random.default_rng(1)
+    totals = [-np.sort(draw.exponential(1.0, 20)) for _ in range(50)]
+    scale = scale_of(totals, accuracy)
+
+    def first(row: Sequence[float]) -> float:
+        return math.exp(scale * row[0]) / sum(math.exp(scale * total) for total in row)
+
+    assert np.mean([first(row) for row in totals]) == pytest.approx(accuracy)
+
+
+def test_a_scale_has_limits() -> None:
+    assert scale_of([np.array([-1.0, -2.0])], 0.3) == 0
+    assert scale_of([np.array([-1.0, -1.0])], 0.7) == STEEPEST
