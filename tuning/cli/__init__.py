@@ -12,7 +12,8 @@ def main() -> None:
 
 
 main.extra = "report"
+main.renamed = {"translate": "decode"}
 main.add_section("Find weights", tune.COMMANDS)
-main.add_section("Translate and compare", compare.COMMANDS)
+main.add_section("Decode and compare", compare.COMMANDS)
 main.add_section("Report", report.COMMANDS)
 main.add_section("Run an experiment", (*run.COMMANDS, *report.PLANNING))

@@ -1,0 +1,248 @@
+"""Plain text as words for a decoder, made as a corpus was, and its translation as plain text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from sacremoses import MosesTruecaser
+
+from moses_bridge.base.choices import Case, Tags
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.json_files import open_record_of, read_json
+from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
+from moses_bridge.formats import inline_tags as tagged
+from moses_bridge.formats.tokenization import (
+    MOSES,
+    NEVER_CUT,
+    TOKENIZERS,
+    detokenize,
+    tokenize,
+    tokenize_lines,
+)
+from moses_bridge.formats.words import as_text, without_escapes
+
+FORM_NAME, CASING = "corpus.json", "truecase"
+ENDS_SENTENCE = frozenset(".?!")
+OUTER = frozenset(
+    ".,:;!?%()[]{}\"'“”„‘’«»…"
+)  # set by the detokenizer, unless they are inside a word
+TERM = "__term{}__"  # stands for a term of the glossary; no corpus has such words
+WHOLE = re.compile(NEVER_CUT)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """Languages of a corpus, case and tokenizers of its words; corpus.json has more beside."""
+
+    source: str
+    target: str
+    case: Case = "lower"
+    tokenizers: dict[str, str] = field(default_factory=dict)
+
+    def tokenize(self, text: str) -> str:
+        """A source text as words of the corpus, with patterns that are never cut."""
+        named = self.tokenizers.get(self.source, MOSES)
+        if named in TOKENIZERS:
+            return tokenize(text, self.source, named, keeps_patterns=True)
+        return tokenize_lines([text], self.source, named)[0]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as words for a decoder, and what its translation takes over.
+
+    Attributes:
+        words: tokenised, escaped and cased.
+        surfaces: each word as it is in the text; for a term, its translation.
+        joined: whether no blank parts a word from the one before it.
+        tags: the tags of the line.
+        is_capital: whether its first letter is a capital.
+    """
+
+    words: tuple[str, ...]
+    surfaces: tuple[str, ...]
+    joined: tuple[bool, ...]
+    tags: tuple[tagged.InlineTag, ...]
+    is_capital: bool
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """Lines of plain text to words and back.
+
+    Attributes:
+        form: how the corpus was made.
+        folder: where its models of case are; without them, words keep the case of the decoder.
+        tags: "keep" puts XML tags around the translation of their words, "drop" leaves them out.
+        glossary: translations of terms, by the lowercased words of the term.
+    """
+
+    form: TextForm
+    folder: Path
+    tags: Tags = "keep"
+    glossary: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+    def line(self, text: str) -> Line:
+        """The words of a line."""
+        text = unicodedata.normalize("NFC", text)
+        plain = tagged.without_tags(text)
+        tokens = self.form.tokenize(plain)
+        spans = tagged.word_spans([*map(without_escapes, tokens.split())], plain)
+        model = self._model(self.form.source) if self.form.case == "true" else None
+        cased = in_case(tokens, self.form.case, model).split()
+        words, surfaces, places = [], [], []
+        for start, end, translation in self._with_terms(tokens.lower().split()):
+            places.append((spans[start][0], spans[end - 1][1]))
+            words.append(TERM.format(start) if translation else cased[start])
+            surfaces.append(translation or plain[slice(*places[-1])])
+        joined = [i > 0 and places[i - 1][1] == start for i, (start, _) in enumerate(places)]
+        tags = tagged.inline_tags(text, places) if self.tags == "keep" else []
+        is_capital = next(filter(str.isalpha, plain), "").isupper()
+        return Line(tuple(words), tuple(surfaces), tuple(joined), tuple(tags), is_capital)
+
+    def _with_terms(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Each word or longest term of the glossary: its start, its end, and the translation of a term."""
+        longest = max(map(len, self.glossary), default=1)
+        start = 0
+        while start < len(tokens):
+            ends = range(min(len(tokens), start + longest), start, -1)
+            found = (end for end in ends if tuple(tokens[start:end]) in self.glossary)
+            end = next(found, start + 1)
+            yield start, end, self.glossary.get(tuple(tokens[start:end]), "")
+            start = end
+
+    def text(self, line: Line, words: Sequence[str], links: Collection[tuple[int, int]]) -> str:
+        """The text of a translation.
+
+        A word that was copied is written as in the source, also joined to its neighbours as there.
+
+        Args:
+            line: the line.
+            words: the words of its translation, from the decoder.
+            links: source word, target word.
+        """
+        pairs = [(s, t) for s, t in links if t < len(words)]
+        copied = {t: s for s, t in pairs if line.words[s] == words[t]}
+        cased = self._recased(line, words, copied)
+        runs = ["".join(cased[i] for i in run) for run in _runs(cased, copied, line.joined)]
+        is_plain = self.form.tokenizers.get(self.form.target) == "none"
+        text = " ".join(runs) if is_plain else detokenize(runs, self.form.target)
+        return tagged.with_tags(text, tagged.word_spans(cased, text), line.tags, pairs)
+
+    def _recased(self, line: Line, words: Sequence[str], copied: Mapping[int, int]) -> list[str]:
+        """Target words without escapes, with the capitals of names and of beginnings."""
+        model = self._model(self.form.target) if self.form.case == "lower" else None
+        best = {} if model is None else model.model["best"]
+        cased, begins = [], line.is_capital
+        for number, word in enumerate(words):
+            text, source = without_escapes(best.get(word, word)), copied.get(number, -1)
+            if source > 0 or (source == 0 and word not in best):
+                text = line.surfaces[source]
+            if begins and any(map(str.isalnum, text)):
+                text = text if WHOLE.match(text) else text[:1].upper() + text[1:]
+                begins = False
+            begins = begins or text in ENDS_SENTENCE
+            cased.append(text)
+        return cased
+
+    def _model(self, language: str) -> MosesTruecaser | None:
+        return read_casing(casing_path(self.folder, language))
+
+
+def _runs(
+    cased: Sequence[str], copied: Mapping[int, int], joined: Sequence[bool]
+) -> Iterator[list[int]]:
+    """The places of words, those together that are copied and joined in the source, such as a/b.
+
+    Marks at the ends of such words are left to the detokenizer.
+    """
+    runs: list[list[int]] = []
+    for i in range(len(cased)):
+        follows = i in copied and copied.get(i - 1) == copied[i] - 1 and joined[copied[i]]
+        runs[-1:] = [[*runs[-1], i]] if follows else [*runs[-1:], [i]]
+    for run in runs:
+        words = [k for k, i in enumerate(run) if cased[i] not in OUTER] or [0]
+        yield from ([i] for i in run[: words[0]])
+        yield run[words[0] : words[-1] + 1]
+        yield from ([i] for i in run[words[-1] + 1 :])
+
+
+def read_form(folders: Sequence[Path], ini: Path) -> tuple[TextForm, Path]:
+    """How the corpus of a system was made, and the folder that says so: the first with a corpus.json.
+
+    Raises:
+        InputError: the file is malformed, or no folder has one.
+    """
+    for folder in folders:
+        if (path := folder / FORM_NAME).is_file():
+            return open_record_of(TextForm, read_json(path), path, "a record of a corpus"), folder
+    hint = "Name the training text with --corpus, or write one: "
+    hint += '{"source": "en", "target": "fr", "case": "lower"}'
+    expected = "one beside the model, with languages and case of its words"
+    raise InputError(ini, None, f"no {FORM_NAME}", expected, hint)
+
+
+def copy_form(corpus: Path, model: Path, languages: Sequence[str]) -> None:
+    """Copy what says how a corpus was made, if it is there, beside the model."""
+    for path in (corpus / FORM_NAME, *(casing_path(corpus, each) for each in languages)):
+        if path.is_file() and corpus.resolve() != model.resolve():
+            write_lines(model / path.name, read_lines(path))
+
+
+def casing_path(folder: Path, language: str) -> Path:
+    """The model of case of a language, in the format of Moses's train-truecaser.perl."""
+    return folder / f"{CASING}.{language}"
+
+
+@cache
+def read_casing(path: Path) -> MosesTruecaser | None:
+    """Read a model of case; None if there is none.
+
+    Raises:
+        InputError: it is malformed.
+    """
+    try:
+        return MosesTruecaser(load_from=str(path)) if path.exists() else None
+    except ValueError as error:
+        raise InputError(
+            path, None, str(error), "a model of Moses's train-truecaser.perl"
+        ) from error
+
+
+def learn_casing(lines: Iterable[str], path: Path) -> MosesTruecaser:
+    """Write a model of case, of tokenised lines: how often each word inside a sentence has which capitals."""
+    model = MosesTruecaser()
+    with temporary_directory("casing") as folder:
+        model.train((line.split() for line in lines), save_to=str(folder / CASING))
+        write_lines(path, read_lines(folder / CASING))
+    return model
+
+
+def in_case(words: str, case: Case, model: MosesTruecaser | None) -> str:
+    """A sentence in lower case, or for "true" without the capital that is due to its beginning alone."""
+    if case == "true" and model is not None:
+        # Without use_known sacremoses would also change words inside it that the model knows in this case.
+        words = model.truecase(words, return_str=True, use_known=True)
+    return words.lower() if case == "lower" else words
+
+
+def read_glossary(path: StrPath, form: TextForm) -> dict[tuple[str, ...], str]:
+    """Read a glossary: a term and its translation on each line, separated by a tab.
+
+    Raises:
+        InputError: a line has no such two texts.
+    """
+    glossary = {}
+    for number, line in enumerate(read_text_lines(path), start=1):
+        term, _, translation = as_text(line).partition("\t")
+        words = tuple(form.tokenize(term).lower().split())
+        if not words or not translation.strip() or "\t" in translation:
+            raise InputError(path, number, shown(line), "a term, a tab, and its translation")
+        glossary[words] = translation.strip()
+    return glossary
