@@ -15,15 +15,14 @@ __all__ = ["UserError", "load"]
 
 
 def load(system: Path | str, settings: Mapping[str, Any] | None = None) -> TextTranslator:
-    """Load a system, to translate plain text: `load("better").translate(["The package is free."])`.
+    """Load a system to translate plain text: `load("better").translate(["The package is free."])`.
 
     Args:
         system: what `moses-bridge build`, `tuning tune` or `tuning run improve` left.
         settings: those of `TranslateConfig`, as {"tags": "drop"}.
 
     Raises:
-        InputError: a file of the system is missing or malformed.
-        ConfigError: a setting is wrong, or the system cannot be translated with; see `TextTranslator`.
+        UserError: a setting is wrong, or the system is missing, malformed or not fit; see `TextTranslator`.
     """
     from moses_bridge.base.config import from_mapping
     from moses_bridge.decoding.text_translator import TextTranslator, TranslateConfig

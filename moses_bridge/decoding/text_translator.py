@@ -77,6 +77,9 @@ class TextTranslator:
         system: folder with moses.ini, and weights.json if it was tuned.
         config: settings.
 
+    Attributes:
+        unknown_words: of all that was translated.
+
     Raises:
         InputError: a file of the system or the glossary is missing or malformed.
         ConfigError: the system reranks lists, runs a command without permission, or has something that the
@@ -130,22 +133,20 @@ class TextTranslator:
         ]
 
     def _translations(self, line: Line, entries: Sequence[bytes]) -> list[TextTranslation]:
-        translations = []
+        found = []
         for number, entry in enumerate(entries, start=1):
             parsed = parse_entry(entry, "the list", number)
             words = as_text(without_escaped_bars(parsed.words)).split()
             links = parse_links(parsed.rest[-1])
             text = self.plain.text(line, words, links)
-            translations.append(TextTranslation(text, parsed.total, (line.words, words), links))
+            found.append(TextTranslation(text, parsed.total, (line.words, words), links))
         # A line without words may have tags.
-        return translations or [TextTranslation(self.plain.text(line, (), ()), 0.0, ((), ()), ())]
+        return found or [TextTranslation(self.plain.text(line, (), ()), 0.0, ((), ()), ())]
 
     def _count(self, lines: Sequence[bytes]) -> None:
-        """Add to the unknown words of all that was translated."""
-        old = self.unknown_words
-        new = self._decoder.unknown_words(lines, old.source)
-        n_lower = old.n_known_in_lower_case + new.n_known_in_lower_case
+        old, new = self.unknown_words, self._decoder.unknown_words(lines, Path("the text"))
         n_words, counts = old.n_words + new.n_words, old.counts + new.counts
+        n_lower = old.n_known_in_lower_case + new.n_known_in_lower_case
         self.unknown_words = UnknownWords(old.source, old.ini, n_words, counts, n_lower)
 
 

@@ -17,7 +17,7 @@ class InlineTag:
     """A tag with its end, or a single one.
 
     Attributes:
-        text: the tag; a single one with the blank after it, or before it at the end of the text.
+        text: the tag; a single one with the blanks around it.
         end: the tag that closes it; "" for a single one.
         span: the source words between them; for a single one the place of the word that it is before.
     """
@@ -66,7 +66,7 @@ def inline_tags(text: str, spans: Sequence[Span]) -> list[InlineTag]:
                 found[first] = InlineTag(found[first].text.strip(), tag[0], (start, end))
                 continue
         before, after = text[: tag.start()][-1:], text[tag.end() :][:1]
-        blanks = " " * (not after and before.isspace()), " " * after.isspace()
+        blanks = " " * before.isspace(), " " * after.isspace()
         here = bisect_right(ends, place)
         found[number] = InlineTag(tag[0].join(blanks), "", (here, here))
         if not closes and not is_unary:
@@ -109,7 +109,7 @@ def with_tags(
     for place, _, _, _, tag_text in sorted(pieces):
         out += text[done:place] + tag_text
         done = place
-    return (out + text[done:]).strip()
+    return re.sub("  +", " ", out + text[done:]).strip()
 
 
 def _uncrossed(pair: Span, others: Sequence[Span]) -> Span:

@@ -20,9 +20,7 @@ from moses_bridge.formats import inline_tags as tagged
 from moses_bridge.formats.tokenization import (
     MOSES,
     NEVER_CUT,
-    TOKENIZERS,
     detokenize,
-    tokenize,
     tokenize_lines,
 )
 from moses_bridge.formats.words import as_text, without_escapes
@@ -45,12 +43,11 @@ class TextForm:
     case: Case = "lower"
     tokenizers: dict[str, str] = field(default_factory=dict)
 
-    def tokenize(self, text: str) -> str:
-        """A source text as words of the corpus, with patterns that are never cut."""
-        named = self.tokenizers.get(self.source, MOSES)
-        if named in TOKENIZERS:
-            return tokenize(text, self.source, named, keeps_patterns=True)
-        return tokenize_lines([text], self.source, named)[0]
+    def words(self, text: str) -> str:
+        """A source text as words of the corpus, and with patterns that are never cut."""
+        return tokenize_lines(
+            [text], self.source, self.tokenizers.get(self.source, MOSES), keeps_patterns=True
+        )[0]
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class PlainText:
         """The words of a line."""
         text = unicodedata.normalize("NFC", text)
         plain = tagged.without_tags(text)
-        tokens = self.form.tokenize(plain)
+        tokens = self.form.words(plain)
         spans = tagged.word_spans([*map(without_escapes, tokens.split())], plain)
         model = self._model(self.form.source) if self.form.case == "true" else None
         cased = in_case(tokens, self.form.case, model).split()
@@ -241,7 +238,7 @@ def read_glossary(path: StrPath, form: TextForm) -> dict[tuple[str, ...], str]:
     glossary = {}
     for number, line in enumerate(read_text_lines(path), start=1):
         term, _, translation = as_text(line).partition("\t")
-        words = tuple(form.tokenize(term).lower().split())
+        words = tuple(form.words(term).lower().split())
         if not words or not translation.strip() or "\t" in translation:
             raise InputError(path, number, shown(line), "a term, a tab, and its translation")
         glossary[words] = translation.strip()

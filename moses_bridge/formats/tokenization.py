@@ -27,7 +27,7 @@ BLANK_OF_UNSPACED = re.compile(f"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
 NEVER_CUT = "|".join(
     (
         r"(?:https?|ftp|file)://[^\s<>\"]*[\w/#&=%-]|\w[\w.+-]*@[\w-]+(?:\.[\w-]+)+",
-        r"%(?:\d+\$|\(\w+\))?[-#0+']*\d*(?:\.\d+)?(?:hh|ll|[hlLqjzt])?[a-zA-Z%]",
+        r"%(?:\d+\$|\(\w+\))?[-#0+']*[\d*]*(?:\.[\d*]+)?(?:hh|ll|[hlLqjzt])?[a-zA-Z%]",
         r"\$?\{[^{}\s]*\}|&(?:\w+|#\d+);|\d+(?:[.,:/-]\d+)+|(?<![\w.</])~?/[\w.+/-]*[\w/]",
     )
 )
@@ -43,23 +43,22 @@ def tokenizer_of(language: str, tokenizers: Sequence[str]) -> str:
     Raises:
         ConfigError: one is malformed, or none is named for a language that marks no words by blanks.
     """
-    code, named = (
-        language.partition("_")[0],
-        dict(each.split("=", 1) for each in tokenizers if "=" in each),
-    )
-    if len(named) < len(tokenizers) or not all(named.values()):
+    named = dict(each.partition("=")[::2] for each in tokenizers)
+    if not all(named.values()):
         raise ConfigError(f"tokenizers: found {list(tokenizers)}, expected LANGUAGE=TOKENIZER each")
-    tokenizer = named.get(language) or named.get(code)
-    if tokenizer is None and code in WITHOUT_BLANKS:
+    code = language.partition("_")[0]
+    if code in WITHOUT_BLANKS and not {language, code} & named.keys():
         raise ConfigError(
             f"found no tokenizer of {language}, which parts no words by blanks; name one in the settings: "
             f'tokenizers = ["{code}=TOKENIZER"], a command that prints a line of words for each line, or '
             '"characters" for Chinese and Japanese, or "none" for a text that has blanks'
         )
-    return tokenizer or MOSES
+    return named.get(language) or named.get(code, MOSES)
 
 
-def tokenize_lines(lines: Sequence[str], language: str, tokenizer: str = MOSES) -> list[str]:
+def tokenize_lines(
+    lines: Sequence[str], language: str, tokenizer: str = MOSES, keeps_patterns: bool = False
+) -> list[str]:
     """Tokenise and escape lines with a tokenizer by name, or a command; see `tokenize`.
 
     Raises:
@@ -67,7 +66,7 @@ def tokenize_lines(lines: Sequence[str], language: str, tokenizer: str = MOSES) 
         ConfigError: it printed another number of lines.
     """
     if tokenizer in TOKENIZERS:
-        return [tokenize(line, language, tokenizer) for line in lines]
+        return [tokenize(line, language, tokenizer, keeps_patterns) for line in lines]
     with temporary_directory("tokens") as folder:
         write_lines(folder / "text", [line.encode() for line in lines])
         found = run_program(shlex.split(tokenizer), folder / "text").decode().splitlines()

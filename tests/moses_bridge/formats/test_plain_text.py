@@ -48,7 +48,7 @@ def test_words_are_those_of_the_corpus_and_placeholders_are_whole(lower: PlainTe
     [
         "The “quoted” file's “end”.",
         "See <b>/etc/apt/sources.list</b> or <file> at 10:30, $HOME/x and a@b.org (%s, %d).",
-        "%S {Name} &lt; AT&T, 1,000.5 C++/Java <br/>",
+        "%S %.*f {Name} &lt; AT&T, 1,000.5 C++/Java <br/>",
         "“A” and “B” said: it’s 50% off!",
     ],
 )
