@@ -90,7 +90,7 @@ class TextTranslator:
         ini, tuned = config.ini or system / "moses.ini", system / "weights.json"
         folders = [system, *(file.parent for file in read_ini(ini).files())]
         form, folder = read_form([config.corpus.parent] if config.corpus else folders, ini)
-        glossary = read_glossary(config.glossary, form) if config.glossary else {}
+        glossary = read_glossary(config.glossary) if config.glossary else {}
         self.plain = PlainText(form, folder, config.tags, glossary)
         self._sentences = config.sentences
         is_tuned = tuned.exists()

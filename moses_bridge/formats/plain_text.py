@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from sacremoses import MosesTruecaser
@@ -17,20 +17,13 @@ from moses_bridge.base.json_files import open_record_of, read_json
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
 from moses_bridge.formats import inline_tags as tagged
-from moses_bridge.formats.tokenization import (
-    MOSES,
-    NEVER_CUT,
-    detokenize,
-    tokenize_lines,
-)
+from moses_bridge.formats.tokenization import MOSES, NEVER_CUT, detokenize, tokenize_lines
 from moses_bridge.formats.words import as_text, without_escapes
 
 FORM_NAME, CASING = "corpus.json", "truecase"
 ENDS_SENTENCE = frozenset(".?!")
-OUTER = frozenset(
-    ".,:;!?%()[]{}\"'“”„‘’«»…"
-)  # set by the detokenizer, unless they are inside a word
-TERM = "__term{}__"  # stands for a term of the glossary; no corpus has such words
+OUTER = frozenset(".,:;!?%()[]{}\"'“”„‘’«»…")  # set by the detokenizer at the ends of words
+TERM, HIDDEN = "__term{}__", re.compile(r"__term(\d+)__")  # a term of the glossary, which is copied
 WHOLE = re.compile(NEVER_CUT)
 
 
@@ -45,28 +38,25 @@ class TextForm:
 
     def words(self, text: str) -> str:
         """A source text as words of the corpus, and with patterns that are never cut."""
-        return tokenize_lines(
-            [text], self.source, self.tokenizers.get(self.source, MOSES), keeps_patterns=True
-        )[0]
+        named = self.tokenizers.get(self.source, MOSES)
+        return tokenize_lines([text], self.source, named, keeps_patterns=True)[0]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line as words for a decoder, and what its translation takes over.
+    """A line as words for a decoder, tokenised, escaped and cased.
 
     Attributes:
-        words: tokenised, escaped and cased.
-        surfaces: each word as it is in the text; for a term, its translation.
-        joined: whether no blank parts a word from the one before it.
-        tags: the tags of the line.
-        is_capital: whether its first letter is a capital.
+        words: the words.
+        plain: the text without its tags.
+        spans: where each word is in it.
+        tags: the tags.
     """
 
-    words: tuple[str, ...]
-    surfaces: tuple[str, ...]
-    joined: tuple[bool, ...]
-    tags: tuple[tagged.InlineTag, ...]
-    is_capital: bool
+    words: Sequence[str]
+    plain: str
+    spans: Sequence[tagged.Span]
+    tags: Sequence[tagged.InlineTag]
 
 
 @dataclass(frozen=True)
@@ -77,42 +67,37 @@ class PlainText:
         form: how the corpus was made.
         folder: where its models of case are; without them, words keep the case of the decoder.
         tags: "keep" puts XML tags around the translation of their words, "drop" leaves them out.
-        glossary: translations of terms, by the lowercased words of the term.
+        glossary: translations by terms in lower case.
     """
 
     form: TextForm
     folder: Path
     tags: Tags = "keep"
-    glossary: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    glossary: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, text: str) -> Line:
         """The words of a line."""
         text = unicodedata.normalize("NFC", text)
+        if self.glossary:
+            text = self._terms.sub(self._hidden, text)
         plain = tagged.without_tags(text)
         tokens = self.form.words(plain)
         spans = tagged.word_spans([*map(without_escapes, tokens.split())], plain)
-        model = self._model(self.form.source) if self.form.case == "true" else None
-        cased = in_case(tokens, self.form.case, model).split()
-        words, surfaces, places = [], [], []
-        for start, end, translation in self._with_terms(tokens.lower().split()):
-            places.append((spans[start][0], spans[end - 1][1]))
-            words.append(TERM.format(start) if translation else cased[start])
-            surfaces.append(translation or plain[slice(*places[-1])])
-        joined = [i > 0 and places[i - 1][1] == start for i, (start, _) in enumerate(places)]
-        tags = tagged.inline_tags(text, places) if self.tags == "keep" else []
-        is_capital = next(filter(str.isalpha, plain), "").isupper()
-        return Line(tuple(words), tuple(surfaces), tuple(joined), tuple(tags), is_capital)
+        model = read_casing(self.folder, self.form.source) if self.form.case == "true" else None
+        words = in_case(tokens, self.form.case, model).split()
+        return Line(
+            words, plain, spans, tagged.inline_tags(text, spans) if self.tags == "keep" else ()
+        )
 
-    def _with_terms(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """Each word or longest term of the glossary: its start, its end, and the translation of a term."""
-        longest = max(map(len, self.glossary), default=1)
-        start = 0
-        while start < len(tokens):
-            ends = range(min(len(tokens), start + longest), start, -1)
-            found = (end for end in ends if tuple(tokens[start:end]) in self.glossary)
-            end = next(found, start + 1)
-            yield start, end, self.glossary.get(tuple(tokens[start:end]), "")
-            start = end
+    @cached_property
+    def _terms(self) -> re.Pattern[str]:
+        """A tag, or a term of the glossary, the longest first."""
+        terms = sorted(map(re.escape, self.glossary), key=len, reverse=True)
+        return re.compile(rf"<[^<>]*>|(?<!\w)(?:{'|'.join(terms)})(?!\w)", re.IGNORECASE)
+
+    def _hidden(self, found: re.Match[str]) -> str:
+        place = {term: number for number, term in enumerate(self.glossary)}.get(found[0].lower())
+        return found[0] if place is None else TERM.format(place)
 
     def text(self, line: Line, words: Sequence[str], links: Collection[tuple[int, int]]) -> str:
         """The text of a translation.
@@ -127,20 +112,23 @@ class PlainText:
         pairs = [(s, t) for s, t in links if t < len(words)]
         copied = {t: s for s, t in pairs if line.words[s] == words[t]}
         cased = self._recased(line, words, copied)
-        runs = ["".join(cased[i] for i in run) for run in _runs(cased, copied, line.joined)]
+        runs = ["".join(cased[i] for i in run) for run in _runs(cased, copied, line.spans)]
         is_plain = self.form.tokenizers.get(self.form.target) == "none"
         text = " ".join(runs) if is_plain else detokenize(runs, self.form.target)
-        return tagged.with_tags(text, tagged.word_spans(cased, text), line.tags, pairs)
+        text = tagged.with_tags(text, tagged.word_spans(cased, text), line.tags, pairs)
+        translations = [*self.glossary.values()]
+        return HIDDEN.sub(lambda term: translations[int(term[1])], text) if translations else text
 
     def _recased(self, line: Line, words: Sequence[str], copied: Mapping[int, int]) -> list[str]:
         """Target words without escapes, with the capitals of names and of beginnings."""
-        model = self._model(self.form.target) if self.form.case == "lower" else None
+        is_lower = self.form.case == "lower"
+        model = read_casing(self.folder, self.form.target) if is_lower else None
         best = {} if model is None else model.model["best"]
-        cased, begins = [], line.is_capital
+        cased, begins = [], next(filter(str.isalpha, line.plain), "").isupper()
         for number, word in enumerate(words):
             text, source = without_escapes(best.get(word, word)), copied.get(number, -1)
             if source > 0 or (source == 0 and word not in best):
-                text = line.surfaces[source]
+                text = line.plain[slice(*line.spans[source])]
             if begins and any(map(str.isalnum, text)):
                 text = text if WHOLE.match(text) else text[:1].upper() + text[1:]
                 begins = False
@@ -148,12 +136,9 @@ class PlainText:
             cased.append(text)
         return cased
 
-    def _model(self, language: str) -> MosesTruecaser | None:
-        return read_casing(casing_path(self.folder, language))
-
 
 def _runs(
-    cased: Sequence[str], copied: Mapping[int, int], joined: Sequence[bool]
+    cased: Sequence[str], copied: Mapping[int, int], spans: Sequence[tagged.Span]
 ) -> Iterator[list[int]]:
     """The places of words, those together that are copied and joined in the source, such as a/b.
 
@@ -161,8 +146,11 @@ def _runs(
     """
     runs: list[list[int]] = []
     for i in range(len(cased)):
-        follows = i in copied and copied.get(i - 1) == copied[i] - 1 and joined[copied[i]]
-        runs[-1:] = [[*runs[-1], i]] if follows else [*runs[-1:], [i]]
+        source, before = copied.get(i, -1), copied.get(i - 1, -1)
+        if 0 <= before == source - 1 and spans[before][1] == spans[source][0]:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
     for run in runs:
         words = [k for k, i in enumerate(run) if cased[i] not in OUTER] or [0]
         yield from ([i] for i in run[: words[0]])
@@ -198,12 +186,13 @@ def casing_path(folder: Path, language: str) -> Path:
 
 
 @cache
-def read_casing(path: Path) -> MosesTruecaser | None:
+def read_casing(folder: Path, language: str) -> MosesTruecaser | None:
     """Read a model of case; None if there is none.
 
     Raises:
         InputError: it is malformed.
     """
+    path = casing_path(folder, language)
     try:
         return MosesTruecaser(load_from=str(path)) if path.exists() else None
     except ValueError as error:
@@ -229,7 +218,7 @@ def in_case(words: str, case: Case, model: MosesTruecaser | None) -> str:
     return words.lower() if case == "lower" else words
 
 
-def read_glossary(path: StrPath, form: TextForm) -> dict[tuple[str, ...], str]:
+def read_glossary(path: StrPath) -> dict[str, str]:
     """Read a glossary: a term and its translation on each line, separated by a tab.
 
     Raises:
@@ -237,9 +226,8 @@ def read_glossary(path: StrPath, form: TextForm) -> dict[tuple[str, ...], str]:
     """
     glossary = {}
     for number, line in enumerate(read_text_lines(path), start=1):
-        term, _, translation = as_text(line).partition("\t")
-        words = tuple(form.words(term).lower().split())
-        if not words or not translation.strip() or "\t" in translation:
+        term, _, translation = (each.strip() for each in as_text(line).partition("\t"))
+        if not term or not translation or "\t" in translation:
             raise InputError(path, number, shown(line), "a term, a tab, and its translation")
-        glossary[words] = translation.strip()
+        glossary[term.lower()] = translation
     return glossary

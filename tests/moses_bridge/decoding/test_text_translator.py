@@ -105,7 +105,7 @@ def test_the_command_writes_lists_and_words(system: Path) -> None:
         ["2", "1", "gratuit"],
     ]
     assert float(rows[1][2]) > float(rows[2][2])
-    assert rows[0][4:] == ["a __term1__", "un __term1__", "0-0 1-1"]
+    assert rows[0][4:] == ["a __term0__", "un __term0__", "0-0 1-1"]
 
 
 def test_a_pipe_is_answered_line_by_line(system: Path) -> None:
