@@ -224,10 +224,12 @@ class CommandGroup(click.Group):
 
     Attributes:
         extra: the extra to name for a missing module of several extras.
+        renamed: new names of commands whose old ones are of moses-bridge alone, by the old one.
     """
 
     command_class = Command
     extra: Extra = "build"
+    renamed: Mapping[str, str] = {}
 
     def add_section(self, title: str, commands: Iterable[Command]) -> None:
         """Add commands that the help lists below a title."""
@@ -239,6 +241,11 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of the first words: one of two words, like "run improve", before one of one word."""
+        if args[0] in self.renamed:
+            new = f"{ctx.info_name} {self.renamed[args[0]]}"
+            raise UserError(
+                f"`{ctx.info_name} {args[0]}` is called `{new}`; for plain text: `moses-bridge {args[0]}`"
+            )
         two = " ".join(args[:2])
         return super().resolve_command(ctx, [two, *args[2:]] if two in self.commands else args)
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -274,6 +275,11 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
         InputError: the file cannot be read, its compressed data are damaged, or a line is longer than
             `line_limit`.
     """
+    return chain.from_iterable(read_line_blocks(path))
+
+
+def read_line_blocks(path: StrPath) -> Iterator[list[bytes]]:
+    """Yield the lines read at once; of a pipe, those present. See `read_lines`."""
     n_lines = n_begun = 0
     longest = line_limit()
     begun: list[bytes] = []  # pieces of an unfinished line, joined when its end is read
@@ -287,14 +293,14 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
             lines[0] = b"".join((*begun, lines[0]))
             begun.clear()
             n_lines += len(lines)
-            yield from lines
+            yield lines
         if rest:
             begun.append(rest)
             n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
             if n_begun > longest:
                 raise too_long(path, n_lines + 1)
     if begun:
-        yield b"".join(begun)
+        yield [b"".join(begun)]
 
 
 def line_limit() -> int:

@@ -33,6 +33,7 @@ from moses_bridge.builtin.language_model.kneser_ney import (
 from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 from moses_bridge.formats.phrase_table import in_brackets
+from moses_bridge.formats.plain_text import copy_form
 from moses_bridge.formats.words import split_words
 
 LINKS_NAME = "aligned.grow-diag-final-and.gz"
@@ -97,7 +98,7 @@ def build_model(
     jobs: int = 1,
     aligner: Path | None = None,
 ) -> None:
-    """Write OUT/moses.ini and all files named in it.
+    """Write OUT/moses.ini and all files named in it, and copy corpus.json and models of case from the corpus.
 
     A file made of the same texts, links and settings, by their digests, is not made again. All words are
     checked before the work begins.
@@ -142,6 +143,7 @@ def build_model(
         _check_words(path, special)
     with held_directory(out):
         _build(texts, tables, language_model, config, links, jobs, aligner)
+        copy_form(corpus.parent, out, (source, target))
         write_ini(ini, out / INI_NAME)
 
 

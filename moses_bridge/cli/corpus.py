@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from moses_bridge.corpus.selection import SelectConfig
 
 
+FEWEST = {"train": 1000, "dev": 100, "test": 100}  # pairs
+
+
 @dataclass(frozen=True, kw_only=True)
 class Languages:
     """The languages of a parallel text.
@@ -105,6 +108,13 @@ def _print_corpus(report: CorpusReport) -> None:
     click.echo(f"packages or documents: {documents}")
     for reason, n_dropped in report.dropped.items():
         click.echo(f"left out, {reason}: {n_dropped:,}")
+    few = [f"{part} {report.pairs[part]:,}" for part in FEWEST if report.pairs[part] < FEWEST[part]]
+    if few:
+        click.echo(
+            f"note: too few pairs for figures that mean anything: {', '.join(few)}; "
+            f"at least {', '.join(f'{part} {n:,}' for part, n in FEWEST.items())}",
+            err=True,
+        )
     if report.near_copies:
         shares = ", ".join(f"{share:.1%} (>= {at})" for at, share in report.near_copies.items())
         click.echo(f"test sentences with a near copy in train, by similarity: {shares}")

@@ -1,4 +1,4 @@
-"""Commands that decode: decode, score-nbest."""
+"""Commands that decode: translate, decode, score-nbest."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.choices import DecoderKind
+from moses_bridge.base.choices import DecoderKind, Tags
 from moses_bridge.base.command import command
 from moses_bridge.base.options import (
     ARGUMENT,
     STANDARD_STREAM,
     ConfigOptions,
+    Directory,
     FileOrStdin,
     FileOrStdout,
     JobsOptions,
     Positive,
+    Prefix,
     option,
 )
 
@@ -66,7 +68,7 @@ class DecodeOptions(JobsOptions, ConfigOptions):
 
 @command
 def decode(options: DecodeOptions) -> None:
-    """Translate a text by Moses or the built-in decoder.
+    """Decode a tokenised text by Moses or the built-in decoder.
 
     Moses is used if it is installed.
 
@@ -100,6 +102,63 @@ def decode(options: DecodeOptions) -> None:
         say_notes(source, [])
 
 
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions(JobsOptions):
+    """Options of `moses-bridge translate`.
+
+    Attributes:
+        system: Directory that `moses-bridge build`, `tuning tune` or `tuning run improve` wrote.
+        texts: Plain text, one line per segment. [default: standard input]
+        out: File for the translations. [default: standard output]
+        nbest: File for several translations per sentence: line and sentence, from 1, total score, text, source
+            and target words, and their links, separated by tabs.
+        nbest_size: Largest number of translations per sentence in --nbest.
+        tags: Put XML tags around the translations of their words, or drop them.
+        sentences: Split each line into sentences, and translate them one by one.
+        glossary: Terms and their translations, separated by a tab, one per line.
+        ini: moses.ini with whole tables, for a system tuned with filtered ones.
+        corpus: Prefix of the training text, if no corpus.json is beside the model: corpus/train.
+        run_commands: Run the commands named in the weights.json of the system.
+    """
+
+    system: Annotated[Directory, ARGUMENT]
+    texts: Annotated[tuple[FileOrStdin, ...], ARGUMENT] = ()
+    out: FileOrStdout = STANDARD_STREAM
+    nbest: FileOrStdout | None = None
+    nbest_size: Positive = 10
+    tags: Tags = "keep"
+    sentences: bool = False
+    glossary: FileOrStdin | None = None
+    ini: FileOrStdin | None = None
+    corpus: Prefix | None = None
+    run_commands: bool = False
+
+
+@command
+def translate(options: TranslateOptions) -> None:
+    """Translate plain text.
+
+    It is tokenised and cased as the training text was, decoded by the built-in decoder with the weights and
+    networks of the system, and made plain text again. Addresses, placeholders like %s and {x}, and numbers are
+    copied. Standard input is translated line by line as it comes.
+
+    \b
+    Example:
+      moses-bridge translate better page.txt --sentences --out page.fr.txt
+    """
+    from moses_bridge.base.options import instance_of
+    from moses_bridge.decoding.text_translator import (
+        TextTranslator,
+        TranslateConfig,
+        translate_files,
+    )
+
+    texts = options.texts or [STANDARD_STREAM]
+    with TextTranslator(options.system, instance_of(TranslateConfig, vars(options))) as translator:
+        translate_files(translator, texts, options.out, options.nbest, options.nbest_size)
+        click.echo(translator.unknown_words.note(), err=True)
+
+
 @command
 def score_nbest(
     nbest: Annotated[FileOrStdin, ARGUMENT],
@@ -125,4 +184,4 @@ def score_nbest(
     score_entries(ini, source, nbest, out, weights_over_ini(weights, ini) if weights else None)
 
 
-COMMANDS = (decode, score_nbest)
+COMMANDS = (translate, decode, score_nbest)

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Annotated
 
-from moses_bridge.base.choices import Origin
+from moses_bridge.base.choices import Case, Origin
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError
 
@@ -20,6 +20,11 @@ class CorpusConfig:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
             training only), "libreoffice" (the help alone) or "files" (the user's own: two files with a
             sentence on each line, or files with both languages).
+        case: "lower" lowercases all words, "true" only those that are capitals for their place at the beginning
+            of a sentence, "keep" none.
+        tokenizers: LANGUAGE=TOKENIZER each: "moses", "characters" (each Chinese or Japanese letter is a word),
+            "none", or a command that prints a line of words for each line, like "ja=mecab -O wakati"; "moses"
+            by default.
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
@@ -37,6 +42,8 @@ class CorpusConfig:
     """
 
     origin: Origin = "debian"
+    case: Case = "lower"
+    tokenizers: tuple[str, ...] = ()
     columns: tuple[Annotated[int, AtLeast(1)], Annotated[int, AtLeast(1)]] = (1, 2)
     max_words: Annotated[int, AtLeast(1)] = 80
     max_ratio: Annotated[float, AtLeast(1)] = 3.0

@@ -72,8 +72,8 @@ def _candidates(
     n_wanted: int,
 ) -> Iterator[tuple[str, list[CorpusPair]]]:
     """Groups in order of `names`, without near copies of later ones and of pairs without a group."""
-    texts = [[pair.source for pair in groups[name]] for name in names]
-    always_in_train = [pair.source for pair in pairs if pair.raw.group is None]
+    texts = [[pair.source.lower() for pair in groups[name]] for name in names]
+    always_in_train = [pair.source.lower() for pair in pairs if pair.raw.group is None]
     jobs = config.jobs or -1
     far = _far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
     for name, is_far in zip(names, far, strict=True):

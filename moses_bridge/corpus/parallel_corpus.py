@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from moses_bridge.base.choices import Origin
+from moses_bridge.base.choices import Case, Origin
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
@@ -25,8 +25,9 @@ from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import CorpusPair, TextPair, n_words
 from moses_bridge.corpus.tokenization import tokenize_lines
+from moses_bridge.formats.plain_text import FORM_NAME, casing_path, in_case, learn_casing
+from moses_bridge.formats.tokenization import tokenizer_of
 
-REPORT_NAME = "corpus.json"
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
@@ -43,6 +44,8 @@ class CorpusReport:
             of train; see `CorpusConfig.near_copy`.
         documents: packages or documents of each part.
         fetched: SHA-256 of the fetched files that were read, by name.
+        case: case of the words.
+        tokenizers: by language, as in the settings.
     """
 
     source: str
@@ -55,6 +58,8 @@ class CorpusReport:
     near_copies: dict[str, float] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
     fetched: dict[str, str] = field(default_factory=dict)
+    case: Case = "lower"
+    tokenizers: dict[str, str] = field(default_factory=dict)
 
 
 def prepare_corpus(
@@ -69,9 +74,10 @@ def prepare_corpus(
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
     OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts and
-    the digests of fetched files, which stay in OUT/download. The same files and config give the same bytes. The
-    texts of `train_sizes` are OUT/train-SIZE.*, with the same files as train. OUT/train.SOURCE is written last
-    and marks a complete corpus.
+    the digests of fetched files, which stay in OUT/download; OUT/truecase.LANG says which capitals words have.
+    The same files and config give the same bytes.
+    The texts of `train_sizes` are OUT/train-SIZE.*, with the same files as train. OUT/train.SOURCE is
+    written last and marks a complete corpus.
 
     Languages are codes as "en" or "pt_BR". The user's files, for the origin "files" alone, are source sentences
     with their translations, line by line, or `files` with both languages: .tmx, .po, .mo, .tsv.
@@ -87,6 +93,7 @@ def prepare_corpus(
             command writes into the folder.
     """
     _check_languages(source, target)
+    tokenizers = {each: tokenizer_of(each, config.tokenizers) for each in (source, target)}
     own = [path for path in (source_file, target_file, *files) if path is not None]
     refuse_overwriting(_written(out, source, target, config), own)
     with held_directory(out):
@@ -102,7 +109,8 @@ def prepare_corpus(
             archive = DebianArchive(out / "download", [source, target])
             pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
             fetched = digests_by_name((path, file_digest(path)) for path in read)
-        tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
+        kept = _with_words(list(pairs), dropped)
+        tokenized = _tokenize(kept, tokenizers, source, target, config.jobs)
         cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
         if not cleaned:
             left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
@@ -110,7 +118,7 @@ def prepare_corpus(
                 f"no sentence pair of {source}-{target} is left after cleaning"
                 + (f"; left out: {left_out}" if left_out else "; the origin has none")
             )
-        parts = split_parts(cleaned, config, dropped)
+        parts = _cased(split_parts(cleaned, config, dropped), source, target, out, config.case)
         nested = nested_texts(parts["train"], config.train_sizes, config.seed)
         report = _report(source, target, config, parts, dropped, fetched)
         _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
@@ -121,7 +129,8 @@ def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[
     """All files of a corpus."""
     parts = (*PARTS, *map(_train_name, config.train_sizes))
     names = chain.from_iterable(_texts(part, source, target, []) for part in parts)
-    return [out / name for name in (*names, REPORT_NAME)]
+    models = (casing_path(out, language) for language in (source, target))
+    return [*(out / name for name in (*names, FORM_NAME)), *models]
 
 
 def _train_name(size: int) -> str:
@@ -207,9 +216,12 @@ def _has_letter(text: str) -> bool:
     return any(character.isalpha() for character in text)
 
 
-def _tokenize(pairs: list[TextPair], source: str, target: str, jobs: int) -> list[CorpusPair]:
-    sources = tokenize_lines([pair.source for pair in pairs], source, jobs)
-    targets = tokenize_lines([pair.target for pair in pairs], target, jobs)
+def _tokenize(
+    pairs: list[TextPair], tokenizers: dict[str, str], source: str, target: str, jobs: int
+) -> list[CorpusPair]:
+    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources = tokenize_lines(texts[0], source, tokenizers[source], jobs)
+    targets = tokenize_lines(texts[1], target, tokenizers[target], jobs)
     return [CorpusPair(*row) for row in zip(pairs, sources, targets, strict=True)]
 
 
@@ -234,6 +246,25 @@ def _without_repeats(pairs: Iterator[CorpusPair], dropped: Counter[str]) -> list
     return list(seen.values())
 
 
+def _cased(
+    parts: dict[str, list[CorpusPair]], source: str, target: str, out: Path, case: Case
+) -> dict[str, list[CorpusPair]]:
+    """Write the models of case of the training text, and give all words the case that is wanted."""
+    of_source = learn_casing((each.source for each in parts["train"]), casing_path(out, source))
+    of_target = learn_casing((each.target for each in parts["train"]), casing_path(out, target))
+    return {
+        part: [
+            CorpusPair(
+                each.raw,
+                in_case(each.source, case, of_source),
+                in_case(each.target, case, of_target),
+            )
+            for each in pairs
+        ]
+        for part, pairs in parts.items()
+    }
+
+
 def _report(
     source: str,
     target: str,
@@ -253,13 +284,15 @@ def _report(
         _near_copies(parts, config.jobs or -1),
         {part: len(set(map(document_of, parts[part]))) for part in PARTS},
         fetched,
+        config.case,
+        {each: tokenizer_of(each, config.tokenizers) for each in (source, target)},
     )
 
 
 def _near_copies(parts: dict[str, list[CorpusPair]], jobs: int) -> dict[str, float]:
     if not parts["test"]:
         return {}
-    test, train = ([pair.source for pair in parts[part]] for part in ("test", "train"))
+    test, train = ([pair.source.lower() for pair in parts[part]] for part in ("test", "train"))
     return near_shares(nearest_similarities(test, train, jobs=jobs))
 
 
@@ -272,5 +305,5 @@ def _write(
         for name, lines in _texts(part, source, target, pairs).items():
             if name != finished.name:
                 write_lines(out / name, map(str.encode, lines))
-    write_bytes(out / REPORT_NAME, json.dumps(asdict(report), indent=2).encode() + b"\n")
+    write_bytes(out / FORM_NAME, json.dumps(asdict(report), indent=2).encode() + b"\n")
     write_lines(finished, (pair.source.encode() for pair in parts["train"]))

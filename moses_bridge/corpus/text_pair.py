@@ -49,7 +49,7 @@ def _decode_run(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CorpusPair:
-    """A sentence pair as read (raw) and as Moses needs it (tokenised, escaped, lowercased)."""
+    """A sentence pair as read (raw) and as Moses needs it (tokenised, escaped, in some case)."""
 
     raw: TextPair
     source: str

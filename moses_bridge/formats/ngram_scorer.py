@@ -28,10 +28,12 @@ import re
 import select
 import shlex
 import struct
+import sysconfig
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import IO, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -52,6 +54,12 @@ WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
 NO_ID = -1
 Answer = Callable[[], NDArray[np.float32]]  # waits for values
+# Arguments of `rescorer` in the plan of an experiment: it reads models, and writes {out} alone.
+MODEL = r"[\w./+@][\w./+@-]*"
+OWN_COMMANDS = re.compile(
+    rf"serve {MODEL}( --unnormalized)?|nbest '{{nbest}}' --source '{{source}}'( --model {MODEL})+"
+    r" --feature \w+ --out '{out}'( --precision bfloat16)?"
+)
 
 
 class NgramScorer(Protocol):
@@ -175,6 +183,13 @@ class NeuralLm:
 def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
     """Neural models of settings, each NAME=COMMAND, as a tuple: several, a single one, or none."""
     return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
+
+
+def is_own_command(command: str) -> bool:
+    """Whether a command only reads a model with this installation's `rescorer`, and so needs no permission."""
+    program, *arguments = shlex.split(command)
+    own = Path(sysconfig.get_path("scripts"), "rescorer")
+    return Path(program).absolute() == own and bool(OWN_COMMANDS.fullmatch(shlex.join(arguments)))
 
 
 class LostScorer(Exception):

@@ -14,8 +14,9 @@ def main() -> None:
 
 
 main.extra = "views"
+main.renamed = {"translate": "decode"}
 main.add_section("Train", train.COMMANDS)
 main.add_section("Score", score.COMMANDS)
 main.add_section("Look inside", look.COMMANDS)
-main.add_section("Generate and translate", generate.COMMANDS)
+main.add_section("Generate and decode", generate.COMMANDS)
 main.add_section("Install", warm.COMMANDS)

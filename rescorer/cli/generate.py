@@ -1,4 +1,4 @@
-"""Commands that write targets of their own: generate, translate."""
+"""Commands that write targets of their own: generate, decode."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def generate(options: GenerateOptions, search: BeamOptions, device: DeviceOption
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateOptions:
-    """Options of `rescorer translate`.
+class DecodeOptions:
+    """Options of `rescorer decode`.
 
     Attributes:
         model: Model directory.
@@ -138,28 +138,25 @@ class TranslateOptions:
 
 
 @command
-def translate(options: TranslateOptions, search: BeamOptions, device: DeviceOptions) -> None:
-    """Translate sentences with a network alone.
+def decode(options: DecodeOptions, search: BeamOptions, device: DeviceOptions) -> None:
+    """Decode tokenised sentences with a network alone.
 
     If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its
     translation in the lexicon. Otherwise it is replaced by a word of the lexicon, or stays.
 
-    Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
+    Example: rescorer decode rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     with loading():
         from rescorer.models.model_directory import translator_of_model
-        from rescorer.views.translation import NO_LEXICON, NBestOutput, read_lexicon
-        from rescorer.views.translation import translate as run_translation
+        from rescorer.views.translation import NO_LEXICON, NBestOutput, read_lexicon, translate
 
     generator = translator_of_model(options.model, device.compute, device.trust_code)
     target_words, lexicon = generator.shortlists.target, options.lexicon
     words = read_lexicon(lexicon, target_words) if lexicon else NO_LEXICON
     lists = NBestOutput(str(options.nbest), options.feature) if options.nbest else None
     text, out = str(options.text), str(options.out)
-    n_unknown = run_translation(
-        generator, text, search.config(options.nbest_size), out, lists, words
-    )
+    n_unknown = translate(generator, text, search.config(options.nbest_size), out, lists, words)
     click.echo(f"{n_unknown} <unk> left in the translations", err=True)
 
 
-COMMANDS = (generate, translate)
+COMMANDS = (generate, decode)

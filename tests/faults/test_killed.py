@@ -47,10 +47,10 @@ RESUMED = {
 }
 CONTINUED = {
     "moses-bridge build": f"--corpus {{s}}/train {LANGUAGES} --out {{out}}/model --jobs 1",
-    "tuning translate": "{out}/run --source {s}/test.en --jobs 1",
+    "tuning decode": "{out}/run --source {s}/test.en --jobs 1",
     "tuning compare": f"A={{out}}/run {TEST} --out {{out}}/table --jobs 1",
 }
-COPIED = {"tuning translate", "tuning compare"}
+COPIED = {"tuning decode", "tuning compare"}
 BEGUN_ANEW = {
     "moses-bridge corpus": f"{LANGUAGES} --source {{s}}/train.en --target {{s}}/train.fr "
     "--out {out}/corpus --config {s}/corpus.toml --jobs 1",
@@ -64,7 +64,7 @@ BEGUN_ANEW = {
     "--out {out}/new.nbest.gz --device cpu",
     "rescorer merge": "{s}/part1.gz {s}/part2.gz --out {out}/merged.gz",
     "rescorer generate": "{s}/encdec {s}/train.en --out {out}/targets.gz -n 3 --device cpu",
-    "rescorer translate": "{s}/encdec {s}/dev.en --out {out}/dev.fr --nbest {out}/dev.nbest.gz --device cpu",
+    "rescorer decode": "{s}/encdec {s}/dev.en --out {out}/dev.fr --nbest {out}/dev.nbest.gz --device cpu",
     "rescorer map": "{s}/encdec {s}/model/phrase-table.gz --out {out}/map --words 20 --phrases 20 "
     "--device cpu",
     "rescorer neighbors": "{s}/encdec {s}/model/phrase-table.gz --phrase s1 --cache {out}/vectors "

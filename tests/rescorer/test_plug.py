@@ -310,7 +310,7 @@ ASKS = {
     "preferences": "preferences table.gz --model X=M --out OUT.md",
     "map": "map M table.gz --out OUT",
     "generate": "generate M source",
-    "translate": "translate M source",
+    "decode": "decode M source",
     "perplexity": "perplexity M target --source source",
     "align": "align M source target",
     "expected-bleu": "expected-bleu M list --source source --reference target --out OUT",

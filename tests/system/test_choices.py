@@ -21,6 +21,7 @@ from moses_bridge.base.choices import (
     ListFormat,
     Origin,
     Smoothing,
+    Tags,
     UnknownPhrases,
 )
 from rescorer.contract.architectures import ARCHITECTURES
@@ -53,6 +54,7 @@ GROUPS = {
 LITERALS: dict[str, Any] = {
     "origin": Origin,
     "how": Combination,
+    "tags": Tags,
     "unknown": UnknownPhrases,
     "smoothing": Smoothing,
     "decoder": DecoderKind,

@@ -123,3 +123,14 @@ def test_completion_as_the_page_sets_it_up(program: str, words: str, expected: s
     }
     result = CliRunner().invoke(PROGRAMS[program], [], prog_name=program, env=environment)
     assert {line.split(",")[1] for line in result.stdout.split()} == expected
+
+
+@pytest.mark.parametrize("program", ["tuning", "rescorer"])
+def test_the_old_name_of_decode_says_the_new_one(program: str) -> None:
+    arguments = ["translate", "x", "--source", "y"]
+    result = CliRunner().invoke(PROGRAMS[program], arguments, prog_name=program)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"{program}: error: `{program} translate` is called `{program} decode`; for plain text: "
+        "`moses-bridge translate`\n"
+    )

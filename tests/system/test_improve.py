@@ -136,7 +136,7 @@ def test_one_command_makes_a_better_system_that_translates(
     # What was tried is not needed any more; the command is that of README.txt.
     shutil.rmtree(better / "work")
     (system / "new.fr").unlink()
-    (line,) = (line for line in readme.splitlines() if line.startswith("    tuning translate "))
+    (line,) = (line for line in readme.splitlines() if line.startswith("    tuning decode "))
     translated = command(system, *line.split())
     assert translated.returncode == 0, translated.stderr
     output = (system / "new.fr").read_text().splitlines()
@@ -157,7 +157,7 @@ def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Pat
     assert names == [feature.name for feature in read_ini(system / "model" / "moses.ini").features]
     for feature in run["nbest_features"]:
         assert f"--model {system}/kept/cslm " in feature["command"]
-    output = command(system, "tuning", "translate", "kept", "--source", "new.en", "--out", "k.fr")
+    output = command(system, "tuning", "decode", "kept", "--source", "new.en", "--out", "k.fr")
     assert output.returncode == 0, output.stderr
     assert len((system / "k.fr").read_text().splitlines()) == PARTS["new"]
 

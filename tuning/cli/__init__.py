@@ -12,8 +12,9 @@ def main() -> None:
 
 
 main.extra = "report"
+main.renamed = {"translate": "decode"}
 main.add_section("Find weights", tune.COMMANDS)
-main.add_section("Translate and compare", compare.COMMANDS)
+main.add_section("Decode and compare", compare.COMMANDS)
 main.add_section("Spell and pronounce", letters.COMMANDS)
 main.add_section("Report", report.COMMANDS)
 main.add_section("Run an experiment", (*run.COMMANDS, *report.PLANNING))

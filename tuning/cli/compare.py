@@ -1,4 +1,4 @@
-"""Commands that translate and measure: evaluate, translate, compare, gains, pool, scan."""
+"""Commands that decode and measure: evaluate, decode, compare, gains, pool, scan."""
 
 from __future__ import annotations
 
@@ -308,20 +308,20 @@ def scan(text: TextOptions, options: ScanOptions) -> None:
 
 
 @command
-def translate(
+def decode(
     runs: Annotated[tuple[Directory, ...], ARGUMENT],
     source: Annotated[InputFile, "Tokenised source text."],
     out: Annotated[OutputFile | None, "File for the translations; with a single run."] = None,
     run_commands: Annotated[bool, "Run the commands named in the weights.json of a run."] = False,
     jobs: Jobs = N_JOBS,
 ) -> None:
-    """Translate a text with the weights of runs.
+    """Decode a tokenised text with the weights of runs.
 
     `tuning compare` then finds the translations. The names of the output files are printed.
 
-    Example: tuning translate base1 base2 base3 --source test.en
+    Example: tuning decode base1 base2 base3 --source test.en
 
-    Example: tuning translate better --source new.en --out new.fr
+    Example: tuning decode better --source new.en --out new.fr
     """
     with loading():
         from moses_bridge.base.textio import read_lines, write_lines
@@ -375,4 +375,4 @@ def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
     return named
 
 
-COMMANDS = (evaluate, worth, translate, compare, gains, pool, scan)
+COMMANDS = (evaluate, worth, decode, compare, gains, pool, scan)

@@ -76,7 +76,7 @@ def improve(options: ImproveOptions) -> None:
 
     It checks everything, says what it will try and how long that takes, tunes the system and candidates on the
     dev text three times each, chooses by dev BLEU, and compares the choice with the system and with columns of
-    noise on the test text. OUT has the better system for `tuning translate`, a page, and README.txt. What is
+    noise on the test text. OUT has the better system for `tuning decode`, a page, and README.txt. What is
     finished is not made again.
 
     \b

@@ -217,7 +217,7 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
     """Tune weights for reranking n-best lists.
 
     The lists are those of RUN, the directory of a tuning, whose search stays as it is. This writes a run
-    directory for `tuning translate` and `tuning compare`.
+    directory for `tuning decode` and `tuning compare`.
 
     Without RUN the lists are --list and --test-list, of any decoder. This writes weights, the chosen
     translations, and their comparison with the first hypotheses.

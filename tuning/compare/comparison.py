@@ -11,6 +11,7 @@ from moses_bridge.base.provenance import Provenance
 from tuning.loop.run_directory import check_finite
 
 TABLE = "a table.json of tuning compare"
+LOWERCASED = "lowercased BLEU"  # among the metrics of a row
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class ResultRow:
         words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
         tuned_for: name of the metric its weights were tuned for; "" for BLEU, or if it is not known.
         metrics: its value by each metric other than BLEU that a system of the table was tuned for, on tokens;
-            mean over the runs.
+            mean over the runs; and by "lowercased BLEU" if references have capitals.
     """
 
     system: str

@@ -265,6 +265,27 @@ def metrics_of_runs(names: Sequence[str]) -> list[MetricChoice]:
     return [MetricChoice(name) for name in sorted(countable - {"bleu"})]
 
 
+def lowercased_bleu(
+    systems: Mapping[str, Sequence[Path]], references: Sequence[Path]
+) -> dict[str, float]:
+    """Each system by BLEU of its lowercased tokens, mean over its outputs; {} if no reference has capitals."""
+    cased = read_references(references)
+    lower = [tuple(map(_lower, texts)) for texts in cased]
+    if lower == cased:
+        return {}
+    counter = References(lower)
+
+    def value(output: Path) -> float:
+        lines = enumerate(map(_lower, read_text_lines(output)))
+        return float(bleu(counter.statistics(lines).sum(axis=0)))
+
+    return {name: float(np.mean([*map(value, paths)])) for name, paths in systems.items()}
+
+
+def _lower(text: bytes) -> bytes:
+    return text.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
+
+
 def tuned_metrics(
     systems: Mapping[str, Sequence[Path]],
     metrics: Sequence[MetricChoice],

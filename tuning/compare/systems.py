@@ -17,6 +17,7 @@ from moses_bridge.base.progress import track
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.formats.text_notes import say_notes
 from tuning.compare.comparison import (
+    LOWERCASED,
     Comparison,
     Contrast,
     FarScores,
@@ -28,6 +29,7 @@ from tuning.compare.comparison import (
 from tuning.compare.output_scores import (
     DetokenisedReferences,
     DetokenisedScores,
+    lowercased_bleu,
     metrics_of_runs,
     tuned_metrics,
 )
@@ -172,6 +174,9 @@ def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _M
     rows = inputs.by_system(statistics)
     of_systems = inputs.by_system(outputs)
     tuned_for = metrics_of_runs([run.metric for run in runs.values()])
+    measures = tuned_metrics(of_systems, [*metrics, *tuned_for], inputs.references, inputs.source)
+    for name, value in lowercased_bleu(of_systems, inputs.references).items():
+        measures[name][LOWERCASED] = value
     return _Measured(
         outputs=of_systems,
         statistics={
@@ -182,7 +187,7 @@ def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _M
         },
         detokenised=inputs.by_system(dict(zip(paths, scores, strict=True))),
         signatures=detokenised.signatures,
-        metrics=tuned_metrics(of_systems, [*metrics, *tuned_for], inputs.references, inputs.source),
+        metrics=measures,
         same=_same_outputs(outputs),
     )
 

@@ -213,7 +213,7 @@ def readme(
         *tried,
         verdict_line(comparison),
         f"{settings.out}/ has moses.ini, weights.json, table.txt, report.html. Translate with it:",
-        f"    tuning translate {settings.out} --source new.{source} --out new.{target}",
+        f"    tuning decode {settings.out} --source new.{source} --out new.{target}",
         f"The text must be tokenised as {settings.dev}.{source} is. {uses_moses}",
         f"{settings.out}/work has all that was tried; nothing else needs it.",
     ]

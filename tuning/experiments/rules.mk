@@ -39,7 +39,7 @@ DEV_TEXTS := --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET)
 TEST_TEXTS = --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
 TUNE := $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS)
 RERANK := $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS)
-TRANSLATE := $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
+TRANSLATE := $(BIN)/tuning decode --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
 # $(call given,OPTION,FILE): an option with a file, if it exists.
 given = $$([ ! -e $(2) ] || echo $(1) $(2))
 COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train-source,$(text))) \

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,16 +12,11 @@ from pathlib import Path
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.formats.ngram_scorer import is_own_command
 from moses_bridge.formats.weights import check_complete
 from tuning.loop.run_directory import WEIGHTS_NAME, TuningRun
 
 NAMES_SHOWN = 10
-# Arguments of `rescorer` in the plan of an experiment: it reads models, and writes {out} alone.
-MODEL = r"[\w./+@][\w./+@-]*"
-OWN_COMMANDS = re.compile(
-    rf"serve {MODEL}( --unnormalized)?|nbest '{{nbest}}' --source '{{source}}'( --model {MODEL})+"
-    r" --feature \w+ --out '{out}'( --precision bfloat16)?"
-)
 MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model has about ten
 
 
@@ -78,22 +71,16 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
     """Refuse (ConfigError) runs with commands: they may come from anywhere, so running them needs permission.
 
-    Commands that only read a model with this installation's `rescorer` (`OWN_COMMANDS`) need none.
+    Commands that only read a model with this installation's `rescorer` (`is_own_command`) need none.
     """
     for directory, run in runs.items():
         for name, command in run.commands().items():
-            if _is_own(command):
+            if is_own_command(command):
                 continue
             raise ConfigError(
                 f"{directory}: the feature {name} of this run comes from the command {command!r}. "
                 "Check the command, then allow it with --run-commands"
             )
-
-
-def _is_own(command: str) -> bool:
-    program, *arguments = shlex.split(command)
-    own = Path(sysconfig.get_path("scripts"), "rescorer")
-    return Path(program).absolute() == own and bool(OWN_COMMANDS.fullmatch(shlex.join(arguments)))
 
 
 def fingerprint_ini(ini: MosesIni) -> dict[str, str]:

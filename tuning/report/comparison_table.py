@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tuning.compare.comparison import Comparison, Contrast, FarScores, ResultRow, RunSummary
+from tuning.compare.comparison import (
+    LOWERCASED,
+    Comparison,
+    Contrast,
+    FarScores,
+    ResultRow,
+    RunSummary,
+)
 from tuning.loop.run_directory import LIMIT
 from tuning.report.tables import UNKNOWN, number_or_unknown
 
@@ -105,8 +112,8 @@ def far_label(system: str) -> str:
 
 
 def metric_heading(name: str) -> str:
-    """The heading of the values by a metric that systems were tuned for."""
-    return f"tuned: {name}"
+    """The heading of the values by a metric that systems were tuned for, or by lowercased BLEU."""
+    return name if name == LOWERCASED else f"tuned: {name}"
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
@@ -115,7 +122,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     if len(comparison.rows) > 1:
         notes += [_delta_note(comparison), _power_note(comparison)]
     notes += [*_one_network_notes(comparison), *_near_copy_notes(comparison)]
-    if any(row.metrics for row in comparison.rows):
+    if any({*row.metrics} - {LOWERCASED} for row in comparison.rows):
         notes.append(METRICS_NOTE)
     for row in comparison.rows:
         notes += _row_notes(row)

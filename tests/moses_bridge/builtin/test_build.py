@@ -85,6 +85,15 @@ def test_without_reordering_phrases_keep_their_order(corpus: Path, tmp_path: Pat
     assert (out / REORDERING).exists()
 
 
+def test_how_the_corpus_was_made_is_beside_the_model(corpus: Path) -> None:
+    for name in ("corpus.json", "truecase.en", "truecase.fr", "truecase.de"):
+        (corpus.parent / name).write_text(f"{name}\n")
+    build(corpus)
+    found = [path.name for path in sorted((corpus.parent / "model").glob("[ct][or][ru]*"))]
+    assert found == ["corpus.json", "truecase.en", "truecase.fr"]
+    assert (corpus.parent / "model/truecase.fr").read_text() == "truecase.fr\n"
+
+
 def test_second_run_makes_nothing_anew(corpus: Path) -> None:
     assert build(corpus) == build(corpus)
 

@@ -35,6 +35,7 @@ COMMANDS = [
     "score-nbest",
     "check",
     "decode",
+    "translate",
     "config",
     "step",
     "steps",
@@ -100,7 +101,7 @@ def test_the_example_in_each_help_is_a_right_command_line(
         (["check", "--num-scores", "0", "moses.ini"], "--num-scores"),
         (["decode", "--ini", "moses.ini", "--source", "input", "--decoder", "best"], "best"),
         (["decode", "--ini", "moses.ini", "--source", "input", "--jobs", "0"], "--jobs"),
-        (["translate"], "translate"),
+        (["transform"], "transform"),
         (["prune", "moses.ini", "--out", "."], "is a directory"),
         (["config", "moses.ini", "--out", "input"], "is a file"),
     ],
@@ -188,6 +189,10 @@ def test_corpus_of_ones_own_files(folder: Path) -> None:
     result = run(*command)
     assert result.exit_code == 0, result.output
     assert "train: 70 pairs, 350 words of en, 350 of fr\n" in result.output
+    assert (
+        "note: too few pairs for figures that mean anything: train 70, dev 10, test 20; "
+        in result.stderr
+    )
     assert "dev: 10 pairs" in result.output
     shares = "100.0% (>= 0.5), 100.0% (>= 0.7), 100.0% (>= 0.8)"  # one word of five is another
     near = f"test sentences with a near copy in train, by similarity: {shares}\n"

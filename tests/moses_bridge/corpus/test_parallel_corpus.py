@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.base.choices import Origin
+from moses_bridge.base.choices import Case, Origin
 from moses_bridge.base.errors import ConfigError, InputError, ToolError, UserError
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.textio import read_lines
@@ -56,6 +56,49 @@ def test_own_files_are_tokenised_escaped_and_lowercased_as_moses_does(tmp_path: 
     assert report.pairs == {"train": 1, "dev": 0, "test": 0}
     assert report.source_words["train"] == 18
     assert json.loads((tmp_path / "out/corpus.json").read_bytes())["target_words"]["train"] == 18
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("lower", ["the debian file", "debian has the file", "the file of debian"]),
+        ("true", ["the Debian file", "Debian has the file", "the file of Debian"]),
+        ("keep", ["The Debian file", "Debian has the file", "The file of Debian"]),
+    ],
+)
+def test_words_have_the_case_of_the_settings(
+    tmp_path: Path, case: Case, expected: list[str]
+) -> None:
+    sources = ["The Debian file", "Debian has the file", "The file of Debian"]
+    files = write_files(tmp_path, sources, ["le fichier", "Debian l'a", "le fichier de Debian"])
+    prepare_corpus("en", "fr", tmp_path, replace(SMALL, case=case), *files)
+    assert lines(tmp_path / "train.en") == expected
+    assert json.loads((tmp_path / "corpus.json").read_bytes())["case"] == case
+    # The first word of a sentence says nothing of its case.
+    assert lines(tmp_path / "truecase.en")[0] == "Debian (2/2)"
+
+
+def test_a_language_without_blanks_has_the_tokenizer_that_is_named(tmp_path: Path) -> None:
+    files = write_files(tmp_path, ["one package", "two files"], ["パッケージです", "ファイルです"])
+    with pytest.raises(UserError, match=r"no tokenizer of ja.*name one in the settings"):
+        prepare_corpus("en", "ja", tmp_path / "out", SMALL, *files)
+    assert not (tmp_path / "out").exists()
+    upper = "ja=sed 's/です/ &/'"
+    for tokenizer, expected in (
+        ("ja=characters", ["パッケージ で す", "ファイル で す"]),
+        ("ja=none", ["パッケージです", "ファイルです"]),
+        (upper, ["パッケージ です", "ファイル です"]),
+    ):
+        config = replace(SMALL, tokenizers=(tokenizer,))
+        report = prepare_corpus("en", "ja", tmp_path / "out", config, *files)
+        assert lines(tmp_path / "out/train.ja") == expected
+        assert report.tokenizers == {"en": "moses", "ja": tokenizer.partition("=")[2]}
+    for wrong, found in (
+        ("ja=sed d", "printed 0 lines for 2"),
+        ("characters", "LANGUAGE=TOKENIZER"),
+    ):
+        with pytest.raises(UserError, match=found):
+            prepare_corpus("en", "ja", tmp_path, replace(SMALL, tokenizers=(wrong,)), *files)
 
 
 def test_cleaning_drops_what_is_no_translation_and_says_why(tmp_path: Path) -> None:
@@ -316,7 +359,7 @@ def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
         prepare_corpus("en", "fr", out, options, *files)
         outputs.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 16
+    assert len(outputs[0]) == 18
 
 
 def test_an_interruption_leaves_no_finished_looking_corpus(

@@ -220,7 +220,7 @@ def test_nbest_of_an_ensemble(folder: Path, mean: str) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["train", "score", "nbest", "generate", "translate", "perplexity", "align", "expected-bleu"],
+    ["train", "score", "nbest", "generate", "decode", "perplexity", "align", "expected-bleu"],
 )
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
@@ -371,10 +371,10 @@ def test_the_column_of_a_language_model_is_called_an_approximation(folder: Path)
     assert column["scorer"].endswith(note)
 
 
-def test_translate(folder: Path) -> None:
+def test_decode(folder: Path) -> None:
     (folder / "text").write_bytes(b"a b\nb\n")
     (folder / "lex").write_bytes(b"z a 0.5\n")
-    arguments = ["translate", "rnn", "DIR/text", "--out", "DIR/out", "--lexicon", "DIR/lex"]
+    arguments = ["decode", "rnn", "DIR/text", "--out", "DIR/out", "--lexicon", "DIR/lex"]
     options = ["--nbest", "DIR/list", "--nbest-size", "3", "--length-penalty", "1"]
     result = run(folder, *arguments, *options, "--device", "cpu")
     assert result.exit_code == 0, result.output
@@ -422,7 +422,7 @@ def test_perplexity(folder: Path) -> None:
         (["generate", "cslm", "table.gz"], "'cslm', which cannot generate"),
         (["perplexity", "rnn", "moses.ini"], "name --source too"),
         (["perplexity", "moses.ini", "moses.ini"], "Is this an ARPA file"),
-        (["translate", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
+        (["decode", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
         (["align", "rnn", "table.gz", "table.gz"], "without an attention"),
         (
             ["align", "rnn", "table.gz", "table.gz", "--draw", "1"],

@@ -156,7 +156,7 @@ def test_perplexity_is_that_of_the_turned_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["translate", "{model}", "{text}"], "it reads target text and predicts its source"),
+        (["decode", "{model}", "{text}"], "it reads target text and predicts its source"),
         (["align", "{model}", "{text}", "{text}"], "source words look at target words"),
         (["perplexity", "{model}", "{text}", "--source", "{text}"], "which predicts the source"),
     ],

@@ -182,7 +182,7 @@ def test_faults_of_texts_are_said_where_the_number_is(
             ["optimize", "--features", "features", "--scores", "scores", "--init-weights", "short"],
             "short",
         ),
-        (["translate", "nowhere", "--source", "output"], "nowhere/weights.json"),
+        (["decode", "nowhere", "--source", "output"], "nowhere/weights.json"),
         (["compare", "Baseline", *COMPARED], "NAME=RUN"),
         (["compare", "Baseline=", *COMPARED], "NAME=RUN"),
         (["compare", "Baseline=run1,,run2", *COMPARED], "NAME=RUN"),
@@ -197,7 +197,7 @@ def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], mes
 
 
 @pytest.mark.parametrize(
-    "command", ["tune", "rerank", "optimize", "evaluate", "compare", "translate", "plot", "scan"]
+    "command", ["tune", "rerank", "optimize", "evaluate", "compare", "decode", "plot", "scan"]
 )
 def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
@@ -258,13 +258,13 @@ def test_faulty_settings_of_tune(
     assert message in output
 
 
-def test_translate_writes_the_file_of_a_single_run(system: FixedSystem, tmp_path: Path) -> None:
+def test_decode_writes_the_file_of_a_single_run(system: FixedSystem, tmp_path: Path) -> None:
     run, out, source = str(tmp_path / "run"), tmp_path / "new.fr", str(system["source"])
     system.run(tmp_path / "run")
-    assert call("translate", run, "--source", source, "--out", str(out)) == (0, f"{out}\n")
+    assert call("decode", run, "--source", source, "--out", str(out)) == (0, f"{out}\n")
     assert len(out.read_text().splitlines()) == len(Path(source).read_text().splitlines())
     out.unlink()
-    status, output = call("translate", run, run, "--source", source, "--out", str(out))
+    status, output = call("decode", run, run, "--source", source, "--out", str(out))
     assert status == 1
     assert "found 2 runs, expected one: --out is a single file" in output
     assert not out.exists()

@@ -137,6 +137,20 @@ def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
     assert "metrics" not in json.loads(to_json(plain))["rows"][0]
 
 
+def test_references_with_capitals_have_lowercased_bleu_beside_the_other(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    lines = [b"a B c d e", b"F g h i j", b"k l m n o"]
+    write_lines(tmp_path / "cased.fr", lines)
+    write_lines(tmp_path / "out", [lines[0].lower(), *lines[1:]])
+    named = {"A": [tmp_path / "cased.fr"], "B": [tmp_path / "out"]}
+    table = compare(named, system["source"], [tmp_path / "cased.fr"], CompareConfig(n_samples=20))
+    assert [row.metrics for row in table.rows] == [{"lowercased BLEU": 100.0}] * 2
+    assert table.rows[0].test_bleu == 100 > table.rows[1].test_bleu
+    written = write_comparison(table, tmp_path / "table")
+    assert "lowercased BLEU" in written and "tuned:" not in written
+
+
 def test_an_empty_line_among_references_is_none_and_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

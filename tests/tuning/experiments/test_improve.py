@@ -310,5 +310,5 @@ def test_readme_says_what_was_chosen_and_how_to_translate(
     assert lines[0] == f"chosen by dev: {label}; mean BLEU of 3 tunings:"
     assert lines[1:3] == [f"    39.98  {label}", "    37.23  Baseline"]
     assert lines[3] == verdict_line(comparison)
-    assert "    tuning translate better --source new.en --out new.fr" in lines
+    assert "    tuning decode better --source new.en --out new.fr" in lines
     assert any(line.endswith(moses) for line in lines)

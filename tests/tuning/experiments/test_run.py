@@ -71,7 +71,7 @@ if (folder / "broken").exists() and (folder / "broken").read_text() in told:
 if (folder / "slow").exists():
     (folder / "process").write_text(str(os.getpid()))
     time.sleep(60)
-if words[0] != "translate":
+if words[0] != "decode":
     out = Path(words[words.index("--out") + 1])
     if out.suffix == ".html":
         out.touch()

@@ -10,6 +10,7 @@ from moses_bridge.base.progress import duration
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
 from moses_bridge.formats.words import without_escapes
 from tuning.compare.comparison import (
+    LOWERCASED,
     Comparison,
     Contrast,
     FarScores,
@@ -148,7 +149,7 @@ def measure_table(comparison: Comparison) -> Table:
         "length: output words for one reference word; n-grams: precision in percent; the others of detokenised "
         "text, less is better for TER."
     ]
-    notes += [METRICS_NOTE] if tuned else []
+    notes += [METRICS_NOTE] if {*tuned} - {LOWERCASED} else []
     caption = "Length, n-gram precisions and other measures"
     return Table(caption, [*columns, *map(metric_heading, tuned)], rows, notes)
 
