@@ -14,12 +14,7 @@ from rescorer.contract.choices import Side
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs to score.
-
-    Attributes:
-        sources, targets: words separated by blanks.
-        links: word links of each pair in Pharaoh format, for scorers that need them.
-    """
+    """Pairs to score: words separated by blanks, and links in Pharaoh format for scorers that need them."""
 
     sources: Sequence[bytes]
     targets: Sequence[bytes]

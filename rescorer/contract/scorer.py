@@ -70,11 +70,9 @@ class WordScorer(Protocol):
 
 @dataclass(frozen=True)
 class NamedScorer:
-    """A scorer with its name and fingerprint.
+    """A scorer with its name for reports, the model's directory or the control, and its fingerprint.
 
-    Attributes:
-        name: for reports: the model's directory, or the control.
-        fingerprint: changes whenever the values may change; guards `resume`.
+    The fingerprint changes whenever the values may change; it guards `resume`.
     """
 
     name: str

@@ -24,12 +24,7 @@ NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Candidates(NamedTuple):
-    """The words of a sampled softmax.
-
-    Attributes:
-        words: rising ids, *Shape:* (n,).
-        log_inclusion: natural log of the probability that each takes part, *Shape:* (n,).
-    """
+    """Words of a sampled softmax, (n,): rising ids, and natural log of the probability that each takes part."""
 
     words: NDArray[np.int64]
     log_inclusion: NDArray[np.float64]
@@ -57,13 +52,7 @@ class WordSampler:
 
 
 class Predicted(NamedTuple):
-    """Words predicted from rows, by rising rows.
-
-    Attributes:
-        rows: the row that predicts each word, *Shape:* (k,).
-        words: *Shape:* (k,).
-        weights: the weight of each word in the loss, *Shape:* (k,).
-    """
+    """Words predicted from rows: rising rows, the words, and their weights in the loss, *Shape:* (k,) each."""
 
     rows: NDArray[np.int64]
     words: NDArray[np.int64]

@@ -74,13 +74,7 @@ class SpilledLines:
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Sentence pairs; those with an empty side are left out.
-
-    Attributes:
-        sources: one a pair.
-        targets: one a pair.
-        links: in Pharaoh format, one a pair; None if not read.
-    """
+    """Sentence pairs without those with an empty side, and their links in Pharaoh format; None if not read."""
 
     sources: SpilledLines
     targets: SpilledLines

@@ -176,12 +176,7 @@ class SentencePairs:
 
 
 class EncodedText(NamedTuple):
-    """Sentences as word ids.
-
-    Attributes:
-        ids: one after another, *Shape:* (n_words,).
-        lens: words in each sentence, *Shape:* (n,).
-    """
+    """Sentences as word ids, one after another, *Shape:* (n_words,), and the words in each, *Shape:* (n,)."""
 
     ids: NDArray[np.int32]
     lens: NDArray[np.int64]

@@ -28,12 +28,7 @@ COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
 class WindowRows(NamedTuple):
-    """Windows, each followed by the predicted word.
-
-    Attributes:
-        train: *Shape:* (n, width + 1).
-        held_out: *Shape:* (n_held_out, width + 1).
-    """
+    """Windows to learn from and held-out ones, each followed by the predicted word, *Shape:* (n, width + 1)."""
 
     train: NDArray[np.int32]
     held_out: NDArray[np.int32]
@@ -160,8 +155,7 @@ class WindowTask:
     def finish(self) -> LogZ | None:
         """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.output_layer`.
 
-        Returns:
-            Log Z over the held-out windows; None if there are none.
+        Returns log Z over the held-out windows; None if there are none.
         """
         rng = np.random.default_rng((self.seed, len(self.train_rows)))
         n_chosen = min(LOG_Z_WINDOWS, len(self.train_rows))

@@ -142,18 +142,10 @@ def _digest(columns: Mapping[str, blake2b], text: bytes) -> str:
 
 
 class PairFiles:
-    """Distinct phrase pairs in files, in parts by the hash of their sources.
+    """Distinct phrase pairs in the files of `write_pairs`, in parts by the hash of their sources.
 
-    The files stay readable after the directory is removed.
-
-    Args:
-        directory: written by `write_pairs`.
-
-    Attributes:
-        header: of the directory.
-        digest: of all pairs and words.
-        n_pairs: of each part, *Shape:* (n_parts,).
-        words: all words of both sides, by number.
+    They stay readable after the directory is removed. n_pairs are those of each part, *Shape:* (n_parts,),
+    the words those of both sides by number, the digest is of all pairs and words.
 
     Raises:
         InputError: the directory has no pairs or is damaged.

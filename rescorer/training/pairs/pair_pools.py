@@ -32,15 +32,10 @@ def open_pairs(
     seed: int = 0,
     cache: StrPath | None = None,
 ) -> ChosenPairs:
-    """The distinct pairs of a phrase table, read once; `PairPools` gives them as word ids.
+    """The distinct pairs of chosen rows of a phrase table, read once; `PairPools` gives them as word ids.
 
-    Args:
-        table: a phrase table.
-        choice: which of its rows are used.
-        pool_pairs: pairs of a pool at most, as far as parts allow.
-        max_pairs: maximum number of pairs, drawn at random; 0 for all.
-        seed: of the draw.
-        cache: a directory keeping the pairs for later trainings; None for temporary files.
+    A pool has at most pool_pairs pairs, as far as parts allow; max_pairs, if not 0, are drawn at random. The
+    cache is a directory keeping the pairs for later trainings; None for temporary files.
 
     Raises:
         InputError: a row is malformed, no pair is left, or `cache` is no cache.

@@ -58,13 +58,7 @@ class Wanted(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The caller's findings on the first row to read, if it is not a plain one.
-
-    Attributes:
-        is_given: whether there is such a row; it has been checked.
-        prob: its third score.
-        joint_count: of the row.
-    """
+    """The caller's findings on the first row to read, if it is not a plain one; it has been checked."""
 
     is_given: bool
     prob: float
