@@ -46,11 +46,9 @@ class Scorer(Protocol):
 
 
 class WordLogProbs(NamedTuple):
-    """Log-probabilities of single words, pair by pair, each pair's </s> after its words.
+    """Natural log p(word | the words before it, and the source), and the pair of each word, rising, (n_words,).
 
-    Attributes:
-        log_probs: natural log p(word | the words before it, and the source), *Shape:* (n_words,).
-        pairs: the pair of each word, rising, *Shape:* (n_words,).
+    Each pair's </s> comes after its words.
     """
 
     log_probs: NDArray[np.float64]

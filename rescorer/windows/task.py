@@ -37,14 +37,10 @@ class WindowRows(NamedTuple):
 def mapped_rows(
     parts: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]], held_out: NDArray[np.bool_]
 ) -> WindowRows:
-    """Write windows into anonymous files, deleted with the arrays.
+    """Write windows into anonymous files in TMPDIR, deleted with the arrays; the system reads them on demand.
 
-    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
-
-    Args:
-        parts: windows of consecutive sentences, with the sentence of each, counted from 0 in each part; every
-            sentence has a window.
-        held_out: which sentences are held out, *Shape:* (n_sentences,).
+    Parts are windows of consecutive sentences, with the sentence of each, counted from 0 in each part; every
+    sentence has a window. The held-out ones have the *Shape:* (n_sentences,).
 
     Raises:
         OSError: the disk is full.

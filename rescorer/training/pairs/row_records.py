@@ -40,14 +40,10 @@ NO_RECORD = -1
 
 
 class Wanted(NamedTuple):
-    """Which rows are kept.
+    """Which rows are kept: sides of at most max_words, a third score of min_prob or more, of n_scores.
 
-    Attributes:
-        n_scores: dense scores of each row.
-        max_words: rows with a longer side are left out.
-        min_prob: rows with a lower third score are left out; with 0 it is not read.
-        with_counts: whether the joint count is read; rows with a count of 0 are left out.
-        reverse_sides: whether targets are sources, and sources targets.
+    With a min_prob of 0 the score is not read. With counts the joint count is read, and rows with a count of
+    0 are left out. With reversed sides targets are sources, and sources targets.
     """
 
     n_scores: int
