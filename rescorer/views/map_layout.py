@@ -195,12 +195,10 @@ def incidence(words: Sequence[Sequence[bytes]]) -> csr_array:
 def nearest_purity(
     places: NDArray[np.floating[Any]], labels: csr_array, apart: csr_array | None
 ) -> tuple[int, float, float]:
-    """How often a point's nearest neighbour shares a label with it.
+    """How often a point's nearest neighbour shares a label with it, by Euclidean distance.
 
-    Args:
-        places: compared by Euclidean distance, *Shape:* (n, any).
-        labels: 1 if a point has a label, *Shape:* (n, n_labels).
-        apart: points sharing one of these are no neighbours, *Shape:* (n, any); None: all are.
+    Places have the *Shape:* (n, any), labels, 1 if a point has one, (n, n_labels); points sharing one of
+    `apart`, (n, any), are no neighbours.
 
     Returns:
         Points with a neighbour; share of them whose nearest one has the same label, the first of

@@ -74,16 +74,10 @@ def read_records(
     records: NDArray[np.uint32],
     state: NDArray[np.int64],
 ) -> int:
-    """Append the records of whole rows, as far as they are plain.
+    """Append the records of whole rows, each with its "\\n", as far as they are plain.
 
-    Args:
-        text: rows, each followed by "\n".
-        at: start of the first one.
-        given: the caller's findings on the first one.
-        wanted: which rows are kept.
-        lexicon: gets the new words; it must have room for those of the text.
-        records: must have room for len(text) numbers more.
-        state: numbers in `records`, and rows seen; both are updated.
+    The lexicon, which gets the new words, has room for those of the text, `records` for len(text) numbers
+    more. The state is the numbers in `records`, and rows seen; both are updated.
 
     Returns:
         Start of the first row that is not plain, for the caller to read; len(text) if there is none.
