@@ -14,12 +14,7 @@ from rescorer.contract.choices import Side
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs to score.
-
-    Attributes:
-        sources, targets: words separated by blanks.
-        links: word links of each pair in Pharaoh format, for scorers that need them.
-    """
+    """Pairs to score: words separated by blanks, and links in Pharaoh format for scorers that need them."""
 
     sources: Sequence[bytes]
     targets: Sequence[bytes]
@@ -58,12 +53,7 @@ def _turned(links: bytes) -> bytes:
 class UnscorablePair(UserError):
     """Raised for a pair that a scorer cannot score; callers add the file and line.
 
-    Args:
-        row: the pair's place in the batch.
-        side: of the phrase at fault; None if the links between the phrases are.
-        fault: what is wrong.
-        expected: what is right.
-        hint: how to mend it.
+    The row is its place in the batch; the side that of the phrase at fault, None if the links are.
     """
 
     def __init__(

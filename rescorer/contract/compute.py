@@ -48,10 +48,8 @@ def compute_on_one_thread() -> None:
 class Compute:
     """Settings of a scorer's computations.
 
-    Attributes:
-        precision: of the products; sums, gates and softmax are always float32.
-        device: "auto" takes a GPU if there is one.
-        unnormalized: leave out the softmax denominator; for networks trained to have it at 1.
+    The precision is that of the products; sums, gates and softmax are always float32. "auto" takes a GPU if
+    there is one. Unnormalized leaves out the softmax denominator, for networks trained to have it at 1.
     """
 
     precision: Precision = "float32"

@@ -34,10 +34,8 @@ class NumberedWords:
 class NumberedPhrases(Sequence[bytes]):
     """Phrases as numbers of words; an item is its text.
 
-    Attributes:
-        words: of all phrases.
-        numbers: words of all phrases, concatenated, *Shape:* (n_words,).
-        starts: first word of each phrase, and n_words at the end, *Shape:* (n + 1,).
+    The numbers are those of all phrases, concatenated, *Shape:* (n_words,); starts are the first word of each
+    phrase, and n_words at the end, *Shape:* (n + 1,).
     """
 
     words: NumberedWords
@@ -75,20 +73,14 @@ class NumberedPhrases(Sequence[bytes]):
 def pieces(numbers: NDArray[np.generic], starts: NDArray[np.int64]) -> list[bytes]:
     """Parts of an array as bytes, equal for equal numbers.
 
-    Args:
-        numbers: *Shape:* (n_numbers,).
-        starts: first number of each part, and the end of the last, *Shape:* (n + 1,).
+    Starts are the first number of each part, and the end of the last, *Shape:* (n + 1,).
     """
     data, places = numbers.tobytes(), (starts * numbers.itemsize).tolist()
     return [data[first:end] for first, end in pairwise(places)]
 
 
 def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:
-    """The different items in the order of their first occurrence, and which of them each item is.
-
-    Returns:
-        Some of the items, and *Shape:* (n_items,).
-    """
+    """The different items in order of first occurrence, and which of them each item is, *Shape:* (n_items,)."""
     numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
     return list(numbers), np.fromiter((numbers[item] for item in items), np.int64, len(items))
 

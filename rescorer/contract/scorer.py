@@ -47,11 +47,9 @@ class Scorer(Protocol):
 
 
 class WordLogProbs(NamedTuple):
-    """Log-probabilities of single words, pair by pair, each pair's </s> after its words.
+    """Natural log p(word | the words before it, and the source), and the pair of each word, rising, (n_words,).
 
-    Attributes:
-        log_probs: natural log p(word | the words before it, and the source), *Shape:* (n_words,).
-        pairs: the pair of each word, rising, *Shape:* (n_words,).
+    Each pair's </s> comes after its words.
     """
 
     log_probs: NDArray[np.float64]
@@ -108,11 +106,9 @@ class SubwordScorer(ABC):
 
 @dataclass(frozen=True)
 class NamedScorer:
-    """A scorer with its name and fingerprint.
+    """A scorer with its name for reports, the model's directory or the control, and its fingerprint.
 
-    Attributes:
-        name: for reports: the model's directory, or the control.
-        fingerprint: changes whenever the values may change; guards `resume`.
+    The fingerprint changes whenever the values may change; it guards `resume`.
     """
 
     name: str

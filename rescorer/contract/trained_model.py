@@ -25,9 +25,8 @@ LOG_NAME = "training.jsonl"
 class TrainingRecord:
     """The part of a training's record in config.json on which scores depend.
 
-    Attributes:
-        is_self_normalised: whether the network was trained to have a softmax denominator of 1.
-        log_z: on held-out text; None if not measured.
+    is_self_normalised says whether it gave the network a softmax denominator of 1; log_z is that of held-out
+    text, None if not measured.
     """
 
     reading: Reading = "as-is"

@@ -75,23 +75,14 @@ class Vocabulary:
     def encode_phrases(
         self, phrases: Sequence[bytes]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Encode many phrases.
-
-        Returns:
-            Ids padded with </s> (0), at least one after each phrase, *Shape:* (n, max_len + 1); the number of
-            words of each, *Shape:* (n,).
-        """
+        """Ids of phrases, </s> (0) once or more after each, (n, max_len + 1), and words of each, (n,)."""
         flat, lens = self.encode_text(phrases)
         ids = np.full((len(lens), int(lens.max(initial=0)) + 1), self.end_id, np.int32)
         ids[np.arange(ids.shape[1])[None, :] < lens[:, None]] = flat
         return ids, lens
 
     def encode_text(self, phrases: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Encode many phrases, concatenated.
-
-        Returns:
-            Ids, *Shape:* (n_words,); the number of words of each phrase, *Shape:* (n,).
-        """
+        """Ids of phrases, concatenated, *Shape:* (n_words,), and the number of words of each, *Shape:* (n,)."""
         if isinstance(phrases, NumberedPhrases):
             return phrases.encoded(self)
         words, lens = split_phrases(phrases)

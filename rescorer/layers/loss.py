@@ -69,16 +69,10 @@ class SummedLoss(torch.autograd.Function):
         product_type: torch.dtype,
         alpha: float,
     ) -> Tensor:
-        """Compute the loss, *Shape:* (), and its gradients.
+        """Compute the loss, *Shape:* (), and its gradients, kept in ctx.
 
-        Args:
-            ctx: keeps the gradients.
-            rows: *Shape:* (n, w).
-            weight: *Shape:* (V, w).
-            bias: *Shape:* (V,).
-            children: of the rows.
-            product_type: torch.float32, or torch.bfloat16 for faster products.
-            alpha: weight of log^2 Z.
+        Rows, weight and bias have the *Shape:* (n, w), (V, w) and (V,). Products in torch.bfloat16 are faster
+        than in torch.float32; alpha is the weight of log^2 Z.
         """
         gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
         layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)

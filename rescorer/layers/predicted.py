@@ -24,12 +24,7 @@ NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Candidates(NamedTuple):
-    """The words of a sampled softmax.
-
-    Attributes:
-        words: rising ids, *Shape:* (n,).
-        log_inclusion: natural log of the probability that each takes part, *Shape:* (n,).
-    """
+    """Words of a sampled softmax, (n,): rising ids, and natural log of the probability that each takes part."""
 
     words: NDArray[np.int64]
     log_inclusion: NDArray[np.float64]
@@ -57,13 +52,7 @@ class WordSampler:
 
 
 class Predicted(NamedTuple):
-    """Words predicted from rows, by rising rows.
-
-    Attributes:
-        rows: the row that predicts each word, *Shape:* (k,).
-        words: *Shape:* (k,).
-        weights: the weight of each word in the loss, *Shape:* (k,).
-    """
+    """Words predicted from rows: rising rows, the words, and their weights in the loss, *Shape:* (k,) each."""
 
     rows: NDArray[np.int64]
     words: NDArray[np.int64]
@@ -86,13 +75,9 @@ def output_loss(
 
 @dataclass(frozen=True)
 class UpdateLoss:
-    """The loss of updates: over the words of an update and a sample of the others, or over all words.
+    """The loss of updates, over their words and a sample of the others or, without a sampler, over all.
 
-    Attributes:
-        output: the layer.
-        sampler: draws the words; None takes all.
-        product_type: type of the layer's products.
-        alpha: weight of log^2 Z, added for each word.
+    alpha is the weight of log^2 Z, added for each word.
     """
 
     output: nn.Linear
@@ -107,13 +92,9 @@ class UpdateLoss:
         rng: np.random.Generator,
         others: NDArray[np.integer] = NO_WORDS,
     ) -> Tensor:
-        """Weighted sum of -log p, natural log, *Shape:* (); see `WordSampler`.
+        """Weighted sum of -log p, natural log, (), of words predicted from rows, (n, w); see `WordSampler`.
 
-        Args:
-            rows: input of the layer, *Shape:* (n, w).
-            predicted: the words of the update.
-            rng: draws the sample.
-            others: words of the other parts of the update, which take part in every part, *Shape:* (m,).
+        The other parts of an update have `others`, (m,), which take part in every part.
         """
         if self.sampler is None:
             return output_loss(self.output, rows, predicted, self.product_type, self.alpha)

@@ -78,11 +78,7 @@ class _Product(torch.autograd.Function):
 
 
 class StepLinear(nn.Linear):
-    """A linear layer; within `shared_steps` its weight is prepared once for all steps.
-
-    Attributes:
-        shared_type: type of the products, if steps share the weight.
-    """
+    """A linear layer; within `shared_steps` its weight is prepared once for all steps, in `shared_type`."""
 
     shared_type: torch.dtype | None = None
     _shared: tuple[Tensor, _Steps] | None = None

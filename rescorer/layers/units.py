@@ -63,12 +63,7 @@ class GatedState(NamedTuple):
 
 
 class GatedCarried(NamedTuple):
-    """State of a gated unit with its products.
-
-    Attributes:
-        hidden: h, *Shape:* (n, d).
-        gates: U_r h and U_z h side by side, *Shape:* (n, 2 d).
-    """
+    """State of a gated unit, h, (n, d), with its products U_r h and U_z h side by side, *Shape:* (n, 2 d)."""
 
     hidden: Tensor
     gates: Tensor
@@ -131,12 +126,7 @@ class LstmState(NamedTuple):
 
 
 class LstmCarried(NamedTuple):
-    """State of an LSTM with its products; h is used through them only.
-
-    Attributes:
-        cell: c, *Shape:* (n, d).
-        products: U_i h, U_f h, U_g h and U_o h side by side, *Shape:* (n, 4 d).
-    """
+    """State of an LSTM, c, (n, d), with its products U_i h, U_f h, U_g h and U_o h side by side, (n, 4 d)."""
 
     cell: Tensor
     products: Tensor

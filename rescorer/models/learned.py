@@ -49,12 +49,9 @@ class Learned:
         return load(self.model.architecture).summaries is not None
 
     def word_vectors(self, side: Side) -> tuple[list[bytes], NDArray[np.float32]]:
-        """The words of a side's shortlist, the most frequent first, and their embeddings.
+        """The words of a side's shortlist, the most frequent first, and their embeddings, (n_words, r).
 
         Without </s> and <unk>.
-
-        Returns:
-            The words; their vectors, *Shape:* (n_words, r).
 
         Raises:
             InputError: the network has no vectors of words, or none of this side.

@@ -27,14 +27,10 @@ BLOCK_ROWS = 1000
 
 @dataclass(frozen=True)
 class Agreement:
-    """Exact and unnormalised scores compared.
+    """Exact and unnormalised scores of n_pairs phrase pairs compared, natural log.
 
-    Attributes:
-        n_pairs: compared phrase pairs.
-        mean_abs_log_total: mean |log Z| over all target prefixes, natural log.
-        mean_difference: mean absolute difference of log p(target | source).
-        rank_correlation: Spearman's, of log p(target | source); NaN where all values of one kind are
-            equal.
+    The mean |log Z| is over all target prefixes, the mean absolute difference and Spearman's rank correlation
+    (NaN where all values of one kind are equal) are of log p(target | source).
     """
 
     n_pairs: int

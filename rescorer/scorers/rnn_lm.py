@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import InputError
+from moses_bridge.formats.words import turned_words
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.contract.choices import goes_right_to_left
 from rescorer.contract.compute import Compute
@@ -30,7 +31,7 @@ from rescorer.layers.output_layer import output_layer, start_normalised
 from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.seeded_batch import digest, held_out_mask
-from rescorer.training.text import mapped_text, read_text, turned_lines
+from rescorer.training.text import mapped_text, read_text
 from rescorer.tries.recurrent import unit_states
 from rescorer.tries.scoring import TrieScorer, WordTables, generator_with
 from rescorer.tries.sentences import EncodedText, text_task
@@ -145,7 +146,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     lines = read_text(data.path)
 
     def sentences() -> Iterable[bytes]:
-        return turned_lines(lines) if goes_right_to_left(config.reading) else lines
+        return map(turned_words, lines) if goes_right_to_left(config.reading) else lines
 
     shortlists = data.shortlists or Shortlists(
         None, Vocabulary.from_counts(count_words(sentences()), config.shortlist)

@@ -44,12 +44,10 @@ def floored_log(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class ScoredBlock:
-    """A scored block, ready to be written.
+    """The rows of a scored block, compressed like the table.
 
-    Attributes:
-        data: its rows, compressed like the table.
-        counts: "rows", the number of its rows, and "floored 0", "floored 1", ..., the number of values of
-            each column outside the limits of what is written: `moses_prob` or `floored_log`.
+    The counts are "rows", and "floored 0", "floored 1", ..., the number of values of each column outside the
+    limits of what is written: `moses_prob` or `floored_log`.
     """
 
     data: bytes

@@ -28,13 +28,10 @@ NumberedRow = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Shard:
-    """One of n_shards parts of a table; together they make up the table.
+    """The number-th, from 1, of n_shards parts of a table; together they make up the table.
 
-    Attributes:
-        number: number of the part, from 1.
-        n_shards: number of parts.
-        block_rows: rows of a block. Parts begin at blocks of an undivided run, so that both score
-            the same blocks; 0 lets them begin at any source.
+    Parts begin at blocks of block_rows rows of an undivided run, so that both score the same blocks; with 0
+    they begin at any source.
     """
 
     number: int

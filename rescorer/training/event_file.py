@@ -20,11 +20,8 @@ class EventFile:
     """Scalars by update, in a new file that replaces the directory's older ones; close it at the end.
 
     It begins with a session start at step 0, so that an open TensorBoard that has read an older file forgets
-    its points (with the default loader; if started with --load_fast=false, restart it).
-
-    Args:
-        directory: must exist.
-        started: when the training started, seconds since 1970, excluding pauses between interrupted runs.
+    its points (with the default loader; if started with --load_fast=false, restart it). Started is the time
+    of the training's start, seconds since 1970, excluding pauses between interrupted runs.
 
     Raises:
         OSError: the file cannot be written.
@@ -41,13 +38,7 @@ class EventFile:
         self._write(Event(wall_time=started, step=0, session_log=start))
 
     def append(self, update: int, minutes: float, values: Mapping[str, float]) -> None:
-        """Write the values of an update to the disk.
-
-        Args:
-            update: the step.
-            minutes: of training so far.
-            values: by tag.
-        """
+        """Write the values of an update, by tag, to the disk; minutes are those of training so far."""
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         wall_time = self._started + 60 * minutes
         self._write(Event(wall_time=wall_time, step=update, summary=Summary(value=scalars)))

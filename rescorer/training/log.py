@@ -49,13 +49,8 @@ class LogRecord:
 class TrainingLog:
     """training.jsonl of a directory and, if tensorboardX is installed, its event file; close it at the end.
 
-    Records after the last valid update are dropped, since a resumed training repeats them; the event file is
-    rewritten from the rest.
-
-    Args:
-        directory: of the model.
-        last_update: the last valid one; -1 begins a new log.
-        minutes: of training so far.
+    Records after last_update (-1 begins a new log) are dropped, since a resumed training repeats them; the
+    event file is rewritten from the rest. Minutes are those of training so far.
 
     Raises:
         InputError: the log of an earlier run is malformed.

@@ -78,17 +78,11 @@ class _Progress:
 
 
 class Trainer(Generic[TaskBatch]):
-    """Trains one network.
+    """Trains one network in place, which holds the best weights at the end.
 
-    Args:
-        network: is changed in place; holds the best weights at the end.
-        task: data and loss.
-        config: recipe and limits.
-        directory: gets the training state and the log.
-        settings: other settings that must be the same when training continues.
-        peers: the processes that train together.
-        unit: of the loss, for the progress line.
-        signals: one in it ends the training after the current update; see `noted_signal`.
+    The directory gets the training state and the log. The settings are other ones that must be the same when
+    training continues; the unit is that of the loss, for the progress line. One of the signals ends the
+    training after the current update; see `noted_signal`.
     """
 
     def __init__(

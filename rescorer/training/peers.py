@@ -88,14 +88,10 @@ class Peers:
             )
 
     def together(self, make: Callable[[], Value], first_alone: bool) -> Value:
-        """Call `make` in each process; if it fails in one, it fails in all.
-
-        Args:
-            make: may raise a UserError or an OSError.
-            first_alone: whether the first process calls it before the others begin.
+        """Call `make` in each process, first_alone before the others; if it fails in one, it fails in all.
 
         Raises:
-            UserError: one of them failed.
+            UserError: one of them failed with a UserError or an OSError.
         """
         if self.size == 1:
             return make()

@@ -46,8 +46,7 @@ def load_training_state(
 ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
     """Read the result of `save_training_state`, and restore the optimizer; the network checks the weights.
 
-    Returns:
-        The sets of weights of these kinds, and the progress; None if there is no such file.
+    Returns the sets of weights of these kinds, and the progress; None if there is no such file.
 
     Raises:
         InputError: the file is damaged or of another network.

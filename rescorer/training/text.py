@@ -20,7 +20,6 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
 from moses_bridge.base.textio import StrPath, named_errors
-from moses_bridge.formats.words import turned_words
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Vocabulary
 
@@ -75,13 +74,7 @@ class SpilledLines:
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Sentence pairs; those with an empty side are left out.
-
-    Attributes:
-        sources: one a pair.
-        targets: one a pair.
-        links: in Pharaoh format, one a pair; None if not read.
-    """
+    """Sentence pairs without those with an empty side, and their links in Pharaoh format; None if not read."""
 
     sources: SpilledLines
     targets: SpilledLines
@@ -126,11 +119,6 @@ def read_parallel_text(data: Data) -> ParallelText:
     if not len(sides[0]):
         raise InputError(data.path, None, "no sentence pair", "parallel text, one sentence a line")
     return ParallelText(sides[0], sides[1], sides[2] if data.links is not None else None)
-
-
-def turned_lines(sentences: Iterable[bytes]) -> Iterator[bytes]:
-    """The words of each sentence in reverse order."""
-    return map(turned_words, sentences)
 
 
 def columns_of(rows: Iterable[tuple[bytes, ...]]) -> Iterator[list[list[bytes]]]:

@@ -22,12 +22,7 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class WordList:
-    """Words by number.
-
-    Attributes:
-        text: the words, each followed by "\\n".
-        ends: end of each, before its "\\n", *Shape:* (n_words,).
-    """
+    """Words by number: their text, "\\n" after each, and where each ends before it, *Shape:* (n_words,)."""
 
     text: bytes
     ends: NDArray[np.int64]
@@ -61,12 +56,7 @@ class WordList:
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How often each word occurs in a text; </s> and <unk> are no words.
-
-    Attributes:
-        words: all words.
-        counts: of each word, 0 for uncounted ones, *Shape:* (n_words,).
-    """
+    """How often each word occurs in a text, 0 for uncounted ones, (n_words,); </s> and <unk> are no words."""
 
     words: WordList
     counts: NDArray[np.int64]
@@ -106,12 +96,7 @@ class WordCounts:
 
 @dataclass(frozen=True)
 class ChosenShortlists:
-    """Shortlists of both sides and the share of the text they cover.
-
-    Attributes:
-        shortlists: the most frequent words of each side.
-        covered: their share of the running words of each side, 0 to 1.
-    """
+    """The most frequent words of each side, and their share of its running words, 0 to 1."""
 
     shortlists: Shortlists
     covered: tuple[float, float]

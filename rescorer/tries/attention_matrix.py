@@ -24,26 +24,16 @@ PAIRS_AT_ONCE = 64
 
 
 class AttentionReader:
-    """Attention matrices of sentence pairs.
-
-    Args:
-        network: a `Recurrent` that is `Attentive`, on the device it computes on.
-        source: ids of the source words.
-        target: ids of the target words.
-    """
+    """Attention matrices of sentence pairs, by a `Recurrent` that is `Attentive`, on its device."""
 
     def __init__(self, network: Any, source: Vocabulary, target: Vocabulary) -> None:
         self.network, self._source, self._target = network, source, target
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
-        """Yield the weights of each pair, independent of its neighbours.
+        """Yield the weights of each pair, independent of its neighbours, *Shape:* (I + 1, J + 1).
 
-        Args:
-            pairs: words separated by blanks; those outside a shortlist are <unk>.
-
-        Returns:
-            Rows: the words of the target and </s>; columns: the words of the source and </s>. A row sums to
-                1, *Shape:* (I + 1, J + 1).
+        Rows are the words of the target and </s>, columns those of the source and </s>; a row sums to 1.
+        Words outside a shortlist are <unk>.
         """
         for first in range(0, len(pairs), PAIRS_AT_ONCE):
             part = slice(first, first + PAIRS_AT_ONCE)

@@ -58,10 +58,7 @@ class ContrastTrainingConfig(PairTrainingConfig):
 class BatchPhrases(NamedTuple):
     """The different phrases of one side of a batch.
 
-    Attributes:
-        ids: in the shortlist of that side, *Shape:* (n, max_len or more).
-        lens: *Shape:* (n,).
-        which: the phrase of each pair, *Shape:* (n_pairs,).
+    Their ids have the *Shape:* (n, max_len or more), their lengths (n,), the phrase of each pair (n_pairs,).
     """
 
     ids: NDArray[np.int32]
@@ -70,12 +67,9 @@ class BatchPhrases(NamedTuple):
 
 
 class ContrastBatch(NamedTuple):
-    """Pairs whose targets are told from each other.
+    """Weighted pairs, *Shape:* (n_pairs,), whose T targets are told from each other, with their S sources.
 
-    Attributes:
-        sources: S different ones.
-        targets: T different ones; those with the same ids are one, whichever unknown words they have.
-        weights: of the pairs, *Shape:* (n_pairs,).
+    Targets with the same ids are one, whichever unknown words they have.
     """
 
     sources: BatchPhrases
@@ -114,11 +108,7 @@ def contrastive_loss(batch: ContrastBatch, values: ContrastValues) -> Tensor:
 
 @dataclass(frozen=True)
 class ContrastLosses:
-    """See `Losses`; both are the same.
-
-    Attributes:
-        values_of: values of a batch under the model in training.
-    """
+    """See `Losses`; both are those of the values of a batch under the model in training."""
 
     values_of: Callable[[ContrastBatch], ContrastValues]
 

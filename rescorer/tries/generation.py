@@ -69,12 +69,9 @@ class Generator(Generic[Source, State, Carried, Inputs]):
     ) -> Iterator[list[Generated]]:
         """Yield the targets of each source, the best ones first (draws in their order).
 
-        A search finds fewer than n targets of a source where there are fewer.
-
-        Args:
-            sources: words separated by blanks; of a network without a source only their number counts.
-            config: what is wanted.
-            beginnings: the first words of the targets of each source, which count in log_prob.
+        A search finds fewer than n targets of a source where there are fewer. Of a network without a source
+        only the number of sources counts. The beginnings are the first words of the targets of each source,
+        which count in log_prob.
         """
         given = [b""] * len(sources) if beginnings is None else beginnings
         if len(given) != len(sources):

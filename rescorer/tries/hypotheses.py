@@ -63,14 +63,7 @@ def first_hypotheses(n_sources: int, n_draws: int) -> Live:
 
 
 class Ended(NamedTuple):
-    """A hypothesis with </s>.
-
-    Attributes:
-        score: ranks the hypotheses of a source.
-        log_prob: natural log, including </s>.
-        words: ids, without </s>.
-        places: see `Live`.
-    """
+    """A hypothesis with </s>: the score that ranks it, natural log p with </s>, ids without it, and places."""
 
     score: float
     log_prob: float

@@ -61,11 +61,9 @@ def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
 
 
 def log_probs_of(network: Any, product_type: torch.dtype) -> Callable[[EncodedPairs], Tensor]:
-    """A function giving natural log p(target | source) of pairs, </s> included, *Shape:* (n,).
+    """A function giving natural log p(target | source) of pairs, </s> included, by a `Recurrent`, (n,).
 
-    Args:
-        network: predicts; a module that is a `Recurrent`.
-        product_type: of the products; a network in float64 computes in it.
+    Products have the given type; a network in float64 computes in it.
     """
     own_type = network.output.weight.dtype
     used = product_type if own_type == torch.float32 else own_type

@@ -16,12 +16,9 @@ NO_NODE = -1
 
 @dataclass(frozen=True)
 class Level:
-    """The nodes of one depth, ordered by parent and then by word, so siblings are adjacent.
+    """The words of the nodes of one depth, by parent and then by word, so siblings are adjacent, (n_nodes,).
 
-    Attributes:
-        words: the word of each node, *Shape:* (n_nodes,).
-        parents: index of each node's parent in the level before (of level 0: the group),
-            *Shape:* (n_nodes,).
+    The parent of each node is its index in the level before (of level 0: the group).
     """
 
     words: NDArray[np.int32]
@@ -77,12 +74,7 @@ class PrefixTree:
         return rows, self.groups[rows] if depth == 0 else self.paths[rows, depth - 1]
 
     def ending(self, depth: int, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Total weight of the rows that end in each node, *Shape:* (n_groups,) or (n_nodes of the level,).
-
-        Args:
-            depth: 0 for the roots, l + 1 for level l.
-            weights: weight of each row, *Shape:* (n,).
-        """
+        """Total weight of the rows that end in each node of level depth - 1, of depth 0 in each root."""
         rows, nodes = self.rows_ending(depth)
         return _sums(nodes, weights[rows], self._n_nodes_at(depth))
 

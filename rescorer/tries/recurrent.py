@@ -41,24 +41,13 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
         """The output layer, from `factors` to the logits of all words."""
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Source:
-        """Read the sources for the steps.
-
-        Args:
-            ids: word ids, </s> after the last word of each, *Shape:* (n, max_len + 1).
-            lens: words without </s>, *Shape:* (n,).
-        """
+        """Read the sources for the steps: ids, </s> after each, (n, max_len + 1), words without it, (n,)."""
 
     def start(self, source: Source) -> State:
         """The state before the first step of each source."""
 
     def inputs(self, words: Tensor, source: Source, rows: Tensor) -> Inputs:
-        """The inputs of steps from their previous words and their sources.
-
-        Args:
-            words: ids, NO_WORD at the first step, *Shape:* (n,).
-            source: all sources.
-            rows: the source of each step, *Shape:* (n,).
-        """
+        """The inputs of steps from their previous words (NO_WORD at the first one) and sources, (n,) each."""
 
     def carry(self, state: State) -> Carried:
         """The states with the products that all steps from them share."""
@@ -77,13 +66,9 @@ class StatesAtOnce(Protocol):
     def states(
         self, start: Any, parents: Sequence[NDArray[np.int64]], inputs: Any, source: Any
     ) -> Any:
-        """The states of all nodes, level by level.
+        """The states of all nodes, level by level, from those before the first level and all inputs.
 
-        Args:
-            start: the states before the first level.
-            parents: of the nodes of each level, in the level before, rising; of the first one in `start`.
-            inputs: of all nodes, level by level.
-            source: all sources.
+        The parents of a level's nodes are in the level before, rising; those of the first one in `start`.
         """
 
 
@@ -119,10 +104,9 @@ def pieces(*columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
 def carried_once(
     carry: Callable[[State], Carried], state: State, parents: NDArray[np.int64]
 ) -> tuple[Carried, Tensor]:
-    """Products of the states of a level with children, each once; `parents` are rising, (n_children,).
+    """Products of the states of a level with children, each once, and which each child has, (n_children,).
 
-    Returns:
-        The parents' states with their products, and which of them each child has, *Shape:* (n_children,).
+    `parents` are rising, *Shape:* (n_children,).
     """
     is_first = are_first_children(parents)
     distinct = parents[is_first]

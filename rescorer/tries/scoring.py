@@ -61,21 +61,13 @@ class _Predictions(NamedTuple):
 
 
 class _Depth(NamedTuple, Generic[Values]):
-    """The nodes of one target level (of depth 0: the roots), and the rows that end in it.
+    """The nodes of one target level (of depth 0: the roots), and the rows that end in it."""
 
-    Attributes:
-        parents: of each node in the level before, *Shape:* (n_nodes,).
-        log_probs: natural log p(word of the node | prefix), 0 for roots, *Shape:* (n_nodes,).
-        rows: that end here, *Shape:* (n_rows,).
-        ends: the node of each of them, *Shape:* (n_rows,).
-        end_log_probs: natural log p(</s> | prefix) of each of them, *Shape:* (n_rows,).
-    """
-
-    parents: NDArray[np.int64]
-    log_probs: Values
-    rows: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    end_log_probs: Values
+    parents: NDArray[np.int64]  # of each node in the level before, (n_nodes,)
+    log_probs: Values  # natural log p(word of the node | prefix), 0 for roots, (n_nodes,)
+    rows: NDArray[np.int64]  # that end here, (n_rows,)
+    ends: NDArray[np.int64]  # the node of each of them, (n_rows,)
+    end_log_probs: Values  # natural log p(</s> | prefix) of each of them, (n_rows,)
 
 
 class TrieScorer(Generic[Source, State, Carried, Inputs]):

@@ -15,13 +15,14 @@ from torch import nn
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
+from moses_bridge.formats.words import turned_words
 from rescorer.contract.choices import goes_right_to_left, reverses_sides
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import WordSampler
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
-from rescorer.training.text import SpilledLines, mapped_phrases, read_parallel_text, turned_lines
+from rescorer.training.text import SpilledLines, mapped_phrases, read_parallel_text
 from rescorer.tries.settings import SentenceTrainingConfig, TextTrainingConfig
 from rescorer.tries.task import RecurrentLosses, TrieTask, word_shares
 
@@ -51,7 +52,7 @@ def prepare_sentences(
     shortlists = data.shortlists or Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )
-    targets = turned_lines(sides[1]) if goes_right_to_left(config.reading) else sides[1]
+    targets = map(turned_words, sides[1]) if goes_right_to_left(config.reading) else sides[1]
     pairs = encode_sentences(sides[0], targets, shortlists, config.max_sentence_words, data.path)
     network = new_network(config, shortlists)
     task = sentence_task(network, pairs, config, seed)
@@ -175,12 +176,7 @@ class SentencePairs:
 
 
 class EncodedText(NamedTuple):
-    """Sentences as word ids.
-
-    Attributes:
-        ids: one after another, *Shape:* (n_words,).
-        lens: words in each sentence, *Shape:* (n,).
-    """
+    """Sentences as word ids, one after another, *Shape:* (n_words,), and the words in each, *Shape:* (n,)."""
 
     ids: NDArray[np.int32]
     lens: NDArray[np.int64]

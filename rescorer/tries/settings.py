@@ -23,13 +23,7 @@ TARGETS_TOGETHER: dict[Batching, int | None] = {"sources": None, "parts": 4, "pa
 
 
 class PairRecipe(NamedTuple):
-    """What a recipe means for phrase pairs.
-
-    Attributes:
-        batch_pairs: pairs of an update.
-        batching: which pairs come into a batch together.
-        samples: whether a softmax may be taken over a sample of the words.
-    """
+    """Pairs of an update, which come together, and whether a softmax may be over a sample of the words."""
 
     batch_pairs: int
     batching: Batching
@@ -118,13 +112,7 @@ class RecurrentTrainingConfig(PairTrainingConfig):
 
 
 class SentenceRecipe(NamedTuple):
-    """What a recipe means for sentence pairs.
-
-    Attributes:
-        unit: what a batch is measured in.
-        size: of an update, in units.
-        samples: whether the softmax may be taken over a sample.
-    """
+    """Size of an update, in units, and whether the softmax may be taken over a sample."""
 
     unit: Literal["words", "pairs"]
     size: int

@@ -126,12 +126,7 @@ class Losses(Protocol):
 
 
 class BatchSource(Protocol):
-    """Data that come in batches; text is pairs of the same empty source.
-
-    Attributes:
-        n_held_out: held-out pairs or sentences.
-        batch_size: pairs or words of an update.
-    """
+    """Data that come in batches of batch_size pairs or words; text is pairs of the same empty source."""
 
     n_held_out: int
     batch_size: int

@@ -38,13 +38,9 @@ ITERATIONS_A_REPORT = 50
 
 
 class Layout(NamedTuple):
-    """Points in the plane.
+    """Points in the plane, *Shape:* (n, 2), by t-SNE with so many effective neighbours (perplexity).
 
-    Attributes:
-        places: *Shape:* (n, 2).
-        perplexity: effective number of neighbours of each point.
-        kl_divergence: the loss of t-SNE at its end, in nats.
-        method: the library and its version.
+    The divergence is its loss at the end, in nats; the method is the library and its version.
     """
 
     places: NDArray[np.float64]
@@ -54,14 +50,11 @@ class Layout(NamedTuple):
 
 
 def layout(vectors: NDArray[np.float32], seed: int) -> Layout:
-    """Place at least 5 vectors in the plane so that near directions stay near.
+    """Place at least 5 vectors, *Shape:* (n, d), in the plane so that near directions stay near.
 
-    Vectors count by their direction (so the squared distance is 2 - 2 cosine). The start is the two
-    principal components. The result is the same for the same vectors and seed on one machine.
-
-    Args:
-        vectors: *Shape:* (n, d).
-        seed: of the solver of principal components.
+    Vectors count by their direction (so the squared distance is 2 - 2 cosine). The start is the two principal
+    components, whose solver gets the seed. The result is the same for the same vectors and seed on one
+    machine.
     """
     import openTSNE
 
@@ -105,12 +98,9 @@ class Window(NamedTuple):
 
 
 def densest_windows(places: NDArray[np.float64], n_windows: int, n_points: int) -> list[Window]:
-    """Disjoint squares around points holding their nearest points, the smallest first.
+    """At most n_windows disjoint squares around points, *Shape:* (n, 2), the smallest first.
 
-    Args:
-        places: *Shape:* (n, 2).
-        n_windows: maximum number.
-        n_points: of each, the one in the middle among them; all, if there are fewer.
+    Each holds the n_points nearest to the one in its middle, that one included; all, if there are fewer.
     """
     n_points = min(n_points, len(places))
     # The distance of squares: the larger one of both coordinates'.
@@ -162,15 +152,8 @@ def map_purity(
 ) -> list[Purity]:
     """The purity by head and linked word, with all neighbours and with those sharing no word.
 
-    Args:
-        places: of the phrases, compared by Euclidean distance, *Shape:* (n, any).
-        space: their name.
-        own_words: the words of each phrase.
-        linked: the linked words of each phrase's best translation; phrases without any are left
-            out.
-
-    Returns:
-        Four of them; none if fewer than two phrases have linked words.
+    Places, *Shape:* (n, any), are compared by Euclidean distance; phrases whose best translation has no
+    linked words are left out. Returns four purities; none if fewer than two phrases are left.
     """
     rows = [row for row, words in enumerate(linked) if words]
     if len(rows) < 2:
@@ -212,12 +195,10 @@ def incidence(words: Sequence[Sequence[bytes]]) -> csr_array:
 def nearest_purity(
     places: NDArray[np.floating[Any]], labels: csr_array, apart: csr_array | None
 ) -> tuple[int, float, float]:
-    """How often a point's nearest neighbour shares a label with it.
+    """How often a point's nearest neighbour shares a label with it, by Euclidean distance.
 
-    Args:
-        places: compared by Euclidean distance, *Shape:* (n, any).
-        labels: 1 if a point has a label, *Shape:* (n, n_labels).
-        apart: points sharing one of these are no neighbours, *Shape:* (n, any); None: all are.
+    Places have the *Shape:* (n, any), labels, 1 if a point has one, (n, n_labels); points sharing one of
+    `apart`, (n, any), are no neighbours.
 
     Returns:
         Points with a neighbour; share of them whose nearest one has the same label, the first of

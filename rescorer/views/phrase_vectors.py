@@ -72,12 +72,7 @@ def unknown_words(phrase: bytes, vocabulary: Vocabulary) -> list[bytes]:
 
 
 class Nearest(NamedTuple):
-    """The best candidates of one query, best first; equal ones in the order of the candidates.
-
-    Attributes:
-        rows: their places among all candidates, *Shape:* (at most n_best,).
-        cosines: from -1 to 1, *Shape:* as many.
-    """
+    """Rows of the best candidates of a query, best first (equal ones in order), and cosines, -1 to 1."""
 
     rows: NDArray[np.int64]
     cosines: NDArray[np.float32]
@@ -92,15 +87,10 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def nearest(
     queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], n_best: int
 ) -> list[Nearest]:
-    """The at most n_best candidates of highest cosine for each query.
+    """The at most n_best candidates of highest cosine for each query, *Shape:* (n_queries, d).
 
-    Only one block and the best candidates so far are in memory.
-
-    Args:
-        queries: *Shape:* (n_queries, d).
-        blocks: the candidates in any number of runs of rows, each *Shape:* (n, d), divided by their
-            lengths as by `unit_rows`.
-        n_best: candidates of each query.
+    The blocks are runs of candidates, each *Shape:* (n, d), divided by their lengths as by `unit_rows`; one
+    of them and the best candidates so far are in memory.
     """
     directions = unit_rows(queries)
     best = [Nearest(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]

@@ -67,14 +67,10 @@ END = b"</s>"
 
 
 class AttentionPicture(NamedTuple):
-    """The attention of a pair, to be drawn.
+    """The attention of a pair, to be drawn: words without </s>, from left to right and from top to bottom.
 
-    Attributes:
-        title: above it.
-        source: words without </s>, from left to right.
-        target: words without </s>, from top to bottom.
-        weights: with </s> as last row and last column, *Shape:* (I + 1, J + 1).
-        given: links of an aligner, each a ring; None draws none.
+    The weights have </s> as last row and last column, *Shape:* (I + 1, J + 1); links of an aligner become
+    rings.
     """
 
     title: str
@@ -116,15 +112,7 @@ COLOURS = "viridis"
 
 
 class Picture(NamedTuple):
-    """A map to be drawn.
-
-    Attributes:
-        title: above it.
-        places: *Shape:* (n, 2).
-        labels: the words or phrases.
-        shades: the values shown by colour, *Shape:* (n,).
-        legend: their name.
-    """
+    """A map to be drawn: places, (n, 2), words or phrases, values shown by colour, (n,), and their name."""
 
     title: str
     places: NDArray[np.float64]

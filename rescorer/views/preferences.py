@@ -97,14 +97,10 @@ class Preference:
 
 @dataclass(frozen=True)
 class Preferences:
-    """A table of preferences.
+    """Preferences of frequent phrases, then of rare ones, each in the order of the table.
 
-    Attributes:
-        config: the settings it was made with.
-        n_long: source phrases long enough, with enough targets.
-        least_frequent: the lowest count of a frequent phrase.
-        most_rare: the highest count of a rare phrase.
-        rows: frequent phrases, then rare ones, each in the order of the table.
+    n_long source phrases are long enough, with enough targets; least_frequent is the lowest count of a
+    frequent phrase, most_rare the highest of a rare one.
     """
 
     config: PreferencesConfig

@@ -69,19 +69,12 @@ def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
 
 
 class _Place(NamedTuple):
-    """A place of the windows.
+    """A place of the windows, and its part of the products of all places and of the layer's weight."""
 
-    Attributes:
-        words: the different words at this place, *Shape:* (m,).
-        which: index into `words` for each window, *Shape:* (n,).
-        rows: its rows in the products of all places, *Shape:* (m or more,).
-        columns: its columns of the layer's weight.
-    """
-
-    words: Tensor
-    which: NDArray[np.int64]
-    rows: slice
-    columns: slice
+    words: Tensor  # the different words at this place, (m,)
+    which: NDArray[np.int64]  # index into `words` for each window, (n,)
+    rows: slice  # of the products, (m or more,)
+    columns: slice  # of the weight
 
 
 class _SumOverPlaces(torch.autograd.Function):
@@ -183,12 +176,9 @@ def _sum_by_word(
 
 
 class LayerWidths(NamedTuple):
-    """Widths of the layers below the softmax.
+    """Widths of the layers below the softmax: r of a word's vector, d1 and d2 of the hidden layers.
 
-    Attributes:
-        embedding: r, width of a word's vector.
-        first: d1, of the first hidden layer.
-        second: d2, of the second hidden layer; 0 omits it, and the softmax reads the first one.
+    A d2 of 0 omits the second one, and the softmax reads the first one.
     """
 
     embedding: int

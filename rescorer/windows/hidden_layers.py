@@ -29,12 +29,9 @@ ROWS_AT_ONCE = 2048
 
 
 class History(NamedTuple):
-    """The previous words of a window.
+    """The previous words of a window, its first n_words; their numbers are 0 to n_numbers - 1.
 
-    Attributes:
-        n_words: previous words, the first ones of a window.
-        n_numbers: their numbers are 0 to n_numbers - 1.
-        frequencies: frequency of each number, *Shape:* (n_numbers,); their weighted mean is an unknown word.
+    The frequencies of the numbers, *Shape:* (n_numbers,), weigh them in the mean that is an unknown word.
     """
 
     n_words: int
@@ -43,12 +40,9 @@ class History(NamedTuple):
 
 
 class HiddenLayers:
-    """The layers of a trained network below the softmax.
+    """The layers below the softmax of a network on its device, which reads this history.
 
-    Args:
-        network: on the device it computes on.
-        history: its previous words.
-        dtype: type of tables, second layer and results; sums are float32.
+    The type is that of tables, second layer and results; sums are float32.
     """
 
     def __init__(self, network: FeedForward, history: History, dtype: torch.dtype) -> None:

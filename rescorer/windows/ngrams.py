@@ -17,12 +17,8 @@ def sentence_ngrams(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """All n-grams of some sentences; the last word of each sentence is </s>.
 
-    Args:
-        ids: word ids of all sentences, one after another, *Shape:* (n_words,).
-        lens: words in each sentence, *Shape:* (n_sentences,).
-        context_words: previous words before each word.
-        start_id: fills the context before the first word.
-        end_id: the id of </s>.
+    Ids are those of all words, one after another, *Shape:* (n_words,), lens the words in each sentence;
+    start_id fills the context before the first word.
 
     Returns:
         The n-grams, oldest word first, *Shape:* (n_ngrams, context_words + 1), and the sentence of each,
@@ -50,11 +46,7 @@ def places_of_runs(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArra
 
 
 def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find the distinct rows of an array, in the order of their first occurrence, *Shape:* (n, width).
-
-    Returns:
-        Distinct rows, *Shape:* (n_distinct, width), and the index into them for each row, *Shape:* (n,).
-    """
+    """The distinct rows of an array, (n, width), by first occurrence, and which of them each row is, (n,)."""
     firsts, which = first_of_each(rows, rows.shape[1])
     return rows[firsts], which
 
@@ -62,12 +54,7 @@ def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 def first_of_each(
     rows: NDArray[np.int32], width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find the first row of each beginning of some width.
-
-    Returns:
-        The first row of each beginning, rising, *Shape:* (n_distinct,), and the index into these for each
-            row, *Shape:* (n,).
-    """
+    """The first row of each beginning of some width, rising, (n_distinct,), and which each row has, (n,)."""
     firsts, which = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     slots = np.full(n_slots(len(rows)), FREE, np.int32)
     return firsts[: _enter(rows, width, slots, firsts, which)], which

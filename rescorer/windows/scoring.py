@@ -36,12 +36,7 @@ class Windowed(Protocol):
 
 
 class FilledWindows(NamedTuple):
-    """The windows of some pairs.
-
-    Attributes:
-        rows: each window followed by the predicted word, *Shape:* (n, width + 1).
-        pairs: the pair of each window, *Shape:* (n,).
-    """
+    """Windows, each followed by the predicted word, *Shape:* (n, width + 1), and the pair of each, (n,)."""
 
     rows: NDArray[np.int32]
     pairs: NDArray[np.int64]

@@ -96,14 +96,9 @@ def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: An
 class WindowNgramScorer:
     """An `NgramScorer`: natural log p(word | previous words); words outside the shortlist are <unk>.
 
-    Args:
-        network: on the device it computes on.
-        exact: values requested with N.
-        quick: estimates for the search.
-        shortlist: the words.
-        history: the previous words; the last number precedes the first word of a sentence.
-        around: returns the numbers of the words around each place of some sources, *Shape:* (n_places,
-            n_around); None for a network without a source.
+    The exact values are those requested with N, the quick ones estimates for the search. The last number of
+    the history precedes the first word of a sentence. Around some sources it is told the numbers of the words
+    around each place, *Shape:* (n_places, n_around); None for a network without a source.
     """
 
     def __init__(

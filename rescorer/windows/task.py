@@ -28,12 +28,7 @@ COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
 class WindowRows(NamedTuple):
-    """Windows, each followed by the predicted word.
-
-    Attributes:
-        train: *Shape:* (n, width + 1).
-        held_out: *Shape:* (n_held_out, width + 1).
-    """
+    """Windows to learn from and held-out ones, each followed by the predicted word, *Shape:* (n, width + 1)."""
 
     train: NDArray[np.int32]
     held_out: NDArray[np.int32]
@@ -42,14 +37,10 @@ class WindowRows(NamedTuple):
 def mapped_rows(
     parts: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]], held_out: NDArray[np.bool_]
 ) -> WindowRows:
-    """Write windows into anonymous files, deleted with the arrays.
+    """Write windows into anonymous files in TMPDIR, deleted with the arrays; the system reads them on demand.
 
-    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
-
-    Args:
-        parts: windows of consecutive sentences, with the sentence of each, counted from 0 in each part; every
-            sentence has a window.
-        held_out: which sentences are held out, *Shape:* (n_sentences,).
+    Parts are windows of consecutive sentences, with the sentence of each, counted from 0 in each part; every
+    sentence has a window. The held-out ones have the *Shape:* (n_sentences,).
 
     Raises:
         OSError: the disk is full.
@@ -160,8 +151,7 @@ class WindowTask:
     def finish(self) -> LogZ | None:
         """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.output_layer`.
 
-        Returns:
-            Log Z over the held-out windows; None if there are none.
+        Returns log Z over the held-out windows; None if there are none.
         """
         rng = np.random.default_rng((self.seed, len(self.train_rows)))
         n_chosen = min(LOG_Z_WINDOWS, len(self.train_rows))

@@ -30,12 +30,9 @@ NO_SENTENCE = -1
 
 
 class Texts(NamedTuple):
-    """Sentences and their references as word numbers, grouped by sentence.
+    """Sentences and their references as word numbers, grouped by sentence; the first of n_texts is the source.
 
-    Attributes:
-        numbers: of words, *Shape:* (n_words,).
-        starts: first word of each text, and n_words at the end, *Shape:* (n_sentences * n_texts + 1,).
-        n_texts: texts of each sentence; the first is the source.
+    The starts are the first word of each text, and n_words at the end, *Shape:* (n_sentences * n_texts + 1,).
     """
 
     numbers: NDArray[np.int32]
@@ -76,10 +73,8 @@ class Block(NamedTuple):
 class Hypothesis(NamedTuple):
     """Room for the hypothesis of a line, or a non-plain line's hypothesis read and checked by the caller.
 
-    Attributes:
-        is_given: whether the caller has read the first line; the four numbers after it are that line's.
-        words: word numbers.
-        segments: source start and end, target start and end of each, *Shape:* (any, 4).
+    If is_given, the caller has read the first line, and the four numbers are that line's. Segments are source
+    start and end, target start and end, *Shape:* (any, 4).
     """
 
     is_given: bool
@@ -124,15 +119,10 @@ def read_hypotheses(
     lexicon: LexiconTables,
     block: Block,
 ) -> tuple[int, int]:
-    """Append the hypotheses of whole lines while they are plain and their words have room.
+    """Append the hypotheses of whole lines, each with "\\n", while they are plain and have room.
 
-    Args:
-        text: lines, each followed by "\n".
-        at: start of the first one.
-        room: for any hypothesis of this text; the first one, if it is given.
-        texts: the sentences.
-        lexicon: gets the new words; has room for those of the text.
-        block: has room for the text; see `new_block`.
+    The room is for any hypothesis of this text, and has the first one, if it is given. The lexicon, which
+    gets the new words, and the block have room for the text; see `new_block`.
 
     Returns:
         Start of the first line that is not plain or lacks room, len(text) if there is none; and the number

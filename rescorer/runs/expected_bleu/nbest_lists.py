@@ -73,12 +73,7 @@ class StoredRuns:
         block.sizes.fill(0)
 
     def read(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """All runs.
-
-        Returns:
-            Their numbers, in a mapped file, *Shape:* (n_numbers,); the sentence of each, *Shape:* (n_runs,);
-            where each ends, *Shape:* (n_runs,).
-        """
+        """The numbers of all runs, in a mapped file; the sentence of each run, and where it ends, (n_runs,)."""
         none = np.empty(0, np.int64)
         sentences, ends = (
             np.concatenate([none, *self._sentences]),

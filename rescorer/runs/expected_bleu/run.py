@@ -171,13 +171,9 @@ class ExpectedBleuTask:
 
 @dataclass(frozen=True)
 class ListText:
-    """Lists to learn from.
+    """An n-best list with segmentation, the translated text, and its translations, one file a reference.
 
-    Attributes:
-        nbest: n-best list with segmentation.
-        source: the translated text.
-        references: its translations, one file a reference.
-        groups: the document of each line of the text, whole ones being held out; None if unknown.
+    The groups are the document of each line of the text, whole ones being held out; None if unknown.
     """
 
     nbest: StrPath

@@ -71,12 +71,7 @@ class EncodedSources(NamedTuple):
 
 
 class StepInputs(NamedTuple):
-    """Inputs of decoder steps from their previous words and their sources, one row a step.
-
-    Attributes:
-        unit: pre-activations of the unit, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
-        readout: O_y e(y) + O_c c, *Shape:* (n, 2 m).
-    """
+    """Decoder steps: inputs of the unit, (n, 3 d), of an LSTM (n, 4 d), and O_y e(y) + O_c c, (n, 2 m)."""
 
     unit: Tensor
     readout: Tensor

@@ -36,13 +36,7 @@ OTHER_TEXT = "Are these the links of this text?"
 
 
 class PairLinks(NamedTuple):
-    """Word links of sentence pairs.
-
-    Attributes:
-        pairs: the pair of each, *Shape:* (n_links,).
-        sources: its source word, counted from 0 in its sentence, *Shape:* (n_links,).
-        targets: its target word, likewise, *Shape:* (n_links,).
-    """
+    """Pairs of word links, and their source and target words, from 0 in a sentence, *Shape:* (n_links,)."""
 
     pairs: NDArray[np.int64]
     sources: NDArray[np.int64]
@@ -52,12 +46,9 @@ class PairLinks(NamedTuple):
 def affiliations(
     links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The source word of each target word and of each </s>.
+    """The source word of each target word and of each </s>, from 0, *Shape:* (n_target_words + n_pairs,).
 
     `links` never leave their pairs; `source_lens` and `target_lens` count the words, *Shape:* (n_pairs,).
-
-    Returns:
-        Places from 0 in the source, sentence by sentence with </s>, *Shape:* (n_target_words + n_pairs,).
     """
     n_steps = target_lens + 1
     starts = np.cumsum(n_steps) - n_steps
@@ -169,10 +160,9 @@ def fill_windows(batch: Batch, shortlists: Shortlists, config: NnjmConfig) -> Fi
 def place_windows(
     sources: Sequence[bytes], shortlists: Shortlists, config: NnjmConfig
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The words around each place of some sources; places are their words and the end after them.
+    """The words around each word of some sources and their ends, and the number of words in each source.
 
-    Returns:
-        Ids of input words, *Shape:* (n_places, source_words); words in each source, *Shape:* (n_sources,).
+    The ids of input words have the *Shape:* (n_places, source_words).
     """
     source, target = shortlists
     assert source is not None

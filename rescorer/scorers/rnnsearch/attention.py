@@ -83,14 +83,7 @@ class _Run(NamedTuple):
 
 
 def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
-    """The context of each state, *Shape:* (n, w).
-
-    Args:
-        query: q, *Shape:* (n, a).
-        energy: v, *Shape:* (a,).
-        places: of all sources.
-        rows: the source of each state, *Shape:* (n,).
-    """
+    """The context of each state, (n, w), from its query q, (n, a), energy v, (a,), and its source, (n,)."""
     needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
     if needs_sums or not is_compiled(query):
         return attend_plainly(query, energy, places, rows)
@@ -119,11 +112,7 @@ def _padded(query: Tensor, rows: Tensor, energy: Tensor, places: Places, longest
 def attention_weights(
     query: Tensor, energy: Tensor, places: Places, rows: Tensor, longest: int
 ) -> tuple[Tensor, Tensor]:
-    """Weights of each state on the places of its source; arguments as of `attend`.
-
-    Returns:
-        Weights, 0 after the end of a source, and places, *Shape:* (n, longest) each.
-    """
+    """Weights of each state on the places of its source, 0 after their end, and places, (n, longest)."""
     steps = torch.arange(longest, device=query.device)
     inside = steps < places.lens[rows].unsqueeze(1)
     which = places.firsts[rows].unsqueeze(1) + steps * inside

@@ -27,9 +27,8 @@ def packing(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
     """Reading order of sources with some lengths, at least 1, *Shape:* (n_sources,), one after another.
 
-    Returns:
-        The places read by the rows of all steps from left to right and from right to left, *Shape:* (P,)
-            each, and the number of sources at each step.
+    Returns the places read by the rows of all steps from left to right and from right to left, *Shape:* (P,)
+    each, and the number of sources at each step.
     """
     order = np.argsort(-lens, kind="stable")
     firsts = (np.cumsum(lens) - lens)[order]

@@ -74,12 +74,7 @@ class Cptm(nn.Module):
         nn.init.eye_(self.projection.weight)
 
     def codes(self, ids: NDArray[np.integer], lens: NDArray[np.int64]) -> Tensor:
-        """The codes y of phrases, *Shape:* (n, D).
-
-        Args:
-            ids: of the words in the joint vocabulary, *Shape:* (n, max_len or more).
-            lens: words of each phrase, *Shape:* (n,).
-        """
+        """Codes y, (n, D), of phrases by joint ids, *Shape:* (n, max_len or more), and numbers of words."""
         weight = self.word_vectors.weight
         inside = np.arange(ids.shape[1]) < lens[:, None]
         words = torch.from_numpy(ids[inside].astype(np.int64)).to(weight.device)
@@ -95,11 +90,7 @@ def similarities(one: Tensor, other: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class JointVocabulary:
-    """Source words with their own ids, then the target words not among them.
-
-    Attributes:
-        target_ids: the joint id of each target word, *Shape:* (n_target_words,).
-    """
+    """Source words with their own ids, then the target words not among them; target_ids are of all of these."""
 
     source: Vocabulary
     target: Vocabulary

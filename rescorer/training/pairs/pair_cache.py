@@ -26,13 +26,10 @@ from rescorer.training.pairs.phrase_pairs import PairChoice
 
 
 def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> PairFiles:
-    """The distinct pairs of a phrase table, in files.
+    """The distinct pairs of the chosen rows of a phrase table, in files.
 
-    Args:
-        table: a phrase table.
-        choice: which of its rows are used.
-        cache: a directory with the pairs of an earlier training, or to keep them in; None for files in the
-            system's directory of temporary files, deleted with the process.
+    The cache is a directory with the pairs of an earlier training, or to keep them in; without it files are
+    in the system's directory of temporary files, deleted with the process.
 
     Raises:
         InputError: a row is malformed, no pair is left, or the directory is not a cache or damaged.

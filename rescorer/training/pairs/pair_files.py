@@ -96,7 +96,7 @@ class _Writer:
         self.n_pairs = 0
         self._counts = np.zeros((2, n_words), np.int64)
         self._sizes: list[list[int]] = []
-        self._digests = _Digests()
+        self._digests = _new_digests()
         for name in COLUMN_TYPES:
             (directory / name).touch()
 
@@ -106,7 +106,7 @@ class _Writer:
         kept = columns if with_counts else columns._replace(counts=np.empty(0))
         for name, column in kept._asdict().items():
             data = memoryview(column.astype(COLUMN_TYPES[name], copy=False)).cast("B")
-            self._digests.update(name, data)
+            self._digests[name].update(data)
             with (self.directory / name).open("ab") as file:
                 file.write(data)
         self._sizes.append([len(column) for column in kept])
@@ -120,7 +120,7 @@ class _Writer:
         self._write(WORD_ENDS, np.cumsum(lens + 1) - 1)
         self._write(SOURCE_COUNTS, self._counts[0])
         self._write(TARGET_COUNTS, self._counts[1])
-        digest = self._digests.with_words(text)
+        digest = _digest(self._digests, text)
         sizes = {"n_words": len(lexicon), "digest": digest, "parts": self._sizes}
         write_json(self.directory / HEADER_NAME, {"format": FORMAT, **header, **sizes})
 
@@ -128,37 +128,24 @@ class _Writer:
         (self.directory / name).write_bytes(numbers.astype(WORD_TYPE).tobytes())
 
 
-class _Digests:
-    """A digest of all columns and words, updated part by part."""
+def _new_digests() -> dict[str, blake2b]:
+    """One of each column, to be updated part by part."""
+    return {name: blake2b(digest_size=BYTES_OF_DIGEST) for name in COLUMN_TYPES}
 
-    def __init__(self) -> None:
-        self._columns = {name: blake2b(digest_size=BYTES_OF_DIGEST) for name in COLUMN_TYPES}
 
-    def update(self, name: str, data: memoryview) -> None:
-        """Add a part of a column."""
-        self._columns[name].update(data)
-
-    def with_words(self, text: bytes) -> str:
-        """The digest of the columns and these words."""
-        digest = blake2b(text, digest_size=BYTES_OF_DIGEST)
-        for column in self._columns.values():
-            digest.update(column.digest())
-        return digest.hexdigest()
+def _digest(columns: Mapping[str, blake2b], text: bytes) -> str:
+    """The digest of all columns and words."""
+    digest = blake2b(text, digest_size=BYTES_OF_DIGEST)
+    for column in columns.values():
+        digest.update(column.digest())
+    return digest.hexdigest()
 
 
 class PairFiles:
-    """Distinct phrase pairs in files, in parts by the hash of their sources.
+    """Distinct phrase pairs in the files of `write_pairs`, in parts by the hash of their sources.
 
-    The files stay readable after the directory is removed.
-
-    Args:
-        directory: written by `write_pairs`.
-
-    Attributes:
-        header: of the directory.
-        digest: of all pairs and words.
-        n_pairs: of each part, *Shape:* (n_parts,).
-        words: all words of both sides, by number.
+    They stay readable after the directory is removed. n_pairs are those of each part, *Shape:* (n_parts,),
+    the words those of both sides by number, the digest is of all pairs and words.
 
     Raises:
         InputError: the directory has no pairs or is damaged.
@@ -180,11 +167,13 @@ class PairFiles:
         ):
             _check_size(directory / name, int(total) * np.dtype(kind).itemsize)
             self._files.append(_opened(directory / name, self))
-        ends = _numbers(directory / WORD_ENDS)
+        ends = np.fromfile(directory / WORD_ENDS, WORD_TYPE)
         _check_size(directory / WORDS, int(ends[-1]) + 1)
         self._directory = directory
         self.words = WordList((directory / WORDS).read_bytes(), ends)
-        self._counts = [_numbers(directory / name) for name in (SOURCE_COUNTS, TARGET_COUNTS)]
+        self._counts = [
+            np.fromfile(directory / name, WORD_TYPE) for name in (SOURCE_COUNTS, TARGET_COUNTS)
+        ]
 
     def word_counts(self) -> tuple[WordCounts, WordCounts]:
         """How often each word occurs in the distinct sources and in the targets of all pairs."""
@@ -210,17 +199,17 @@ class PairFiles:
         Raises:
             InputError: a file is damaged.
         """
-        digests, counts = _Digests(), np.zeros((2, len(self.words)), np.int64)
+        digests, counts = _new_digests(), np.zeros((2, len(self.words)), np.int64)
         for number in range(len(self._sizes)):
             columns = self._stored(number)
             _check_part(columns, len(self.words), self._directory)
             for name, column in columns._asdict().items():
-                digests.update(name, memoryview(column).cast("B"))
+                digests[name].update(memoryview(column).cast("B"))
             add_counts(counts, columns)
         text = self.words.text
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
         is_same = np.array_equal(ends, self.words.ends) and np.array_equal(counts, self._counts)
-        if not is_same or digests.with_words(text) != self.digest:
+        if not is_same or _digest(digests, text) != self.digest:
             raise _changed(self._directory)
 
     def _stored(self, number: int) -> PairColumns:
@@ -293,10 +282,6 @@ def _check_size(path: Path, n_bytes: int) -> None:
     found = path.stat().st_size if path.exists() else 0
     if found != n_bytes:
         raise InputError(path, None, f"{found:,} bytes", f"{n_bytes:,}", REMOVE)
-
-
-def _numbers(path: Path) -> NDArray[np.int64]:
-    return np.fromfile(path, WORD_TYPE)
 
 
 def _opened(path: Path, owner: object) -> int:

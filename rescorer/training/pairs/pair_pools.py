@@ -32,15 +32,10 @@ def open_pairs(
     seed: int = 0,
     cache: StrPath | None = None,
 ) -> ChosenPairs:
-    """The distinct pairs of a phrase table, read once; `PairPools` gives them as word ids.
+    """The distinct pairs of chosen rows of a phrase table, read once; `PairPools` gives them as word ids.
 
-    Args:
-        table: a phrase table.
-        choice: which of its rows are used.
-        pool_pairs: pairs of a pool at most, as far as parts allow.
-        max_pairs: maximum number of pairs, drawn at random; 0 for all.
-        seed: of the draw.
-        cache: a directory keeping the pairs for later trainings; None for temporary files.
+    A pool has at most pool_pairs pairs, as far as parts allow; max_pairs, if not 0, are drawn at random. The
+    cache is a directory keeping the pairs for later trainings; None for temporary files.
 
     Raises:
         InputError: a row is malformed, no pair is left, or `cache` is no cache.
@@ -166,26 +161,28 @@ def _joined(parts: Sequence[PairColumns]) -> PairColumns:
     """Pairs of several parts in the order of the table."""
     pairs, sources = _order(parts)
     whole = PairColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return PairColumns(
-        first_rows=whole.first_rows[sources],
-        source_lens=whole.source_lens[sources],
-        source_words=_phrases(whole.source_words, whole.source_lens, sources),
-        n_targets=whole.n_targets[sources],
-        target_lens=whole.target_lens[pairs],
-        target_words=_phrases(whole.target_words, whole.target_lens, pairs),
-        counts=whole.counts[pairs],
-    )
+    return _chosen(whole, sources, whole.n_targets[sources], pairs)
 
 
 def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
     """Some pairs, by rising numbers, with their sources."""
     groups = np.repeat(np.arange(len(columns.n_targets)), columns.n_targets)
     sources, n_targets = np.unique(groups[pairs], return_counts=True)
+    return _chosen(columns, sources, n_targets.astype(np.uint32), pairs)
+
+
+def _chosen(
+    columns: PairColumns,
+    sources: NDArray[np.int64],
+    n_targets: NDArray[np.uint32],
+    pairs: NDArray[np.int64],
+) -> PairColumns:
+    """Pairs by number, with their sources by number, and the pairs of each of these."""
     return PairColumns(
         first_rows=columns.first_rows[sources],
         source_lens=columns.source_lens[sources],
         source_words=_phrases(columns.source_words, columns.source_lens, sources),
-        n_targets=n_targets.astype(np.uint32),
+        n_targets=n_targets,
         target_lens=columns.target_lens[pairs],
         target_words=_phrases(columns.target_words, columns.target_lens, pairs),
         counts=columns.counts[pairs],

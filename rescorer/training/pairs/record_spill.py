@@ -59,8 +59,7 @@ def partition(
 ) -> NDArray[np.int64]:
     """Sort records, n_numbers in all, by part into `out`, keeping the order of arrival within a part.
 
-    Returns:
-        The start of each part in `out`, and the end of the last one, *Shape:* (N_PARTS + 1,).
+    Returns the start of each part in `out`, and the end of the last one, *Shape:* (N_PARTS + 1,).
     """
     bounds = np.zeros(N_PARTS + 1, np.int64)
     record = 0
@@ -242,14 +241,9 @@ class Part(NamedTuple):
 
 
 class RecordSpill:
-    """Records that come in the order of the table and are read part by part.
+    """Records that come in the order of the table, into an empty file, and are read part by part.
 
-    Args:
-        file: an empty file, open for writing and reading.
-
-    Attributes:
-        records: the buffer written by `row_records.read_records`.
-        state: its state.
+    The buffer `records` and its `state` are written by `row_records.read_records`.
     """
 
     def __init__(self, file: BinaryIO) -> None:

@@ -40,14 +40,10 @@ NO_RECORD = -1
 
 
 class Wanted(NamedTuple):
-    """Which rows are kept.
+    """Which rows are kept: sides of at most max_words, a third score of min_prob or more, of n_scores.
 
-    Attributes:
-        n_scores: dense scores of each row.
-        max_words: rows with a longer side are left out.
-        min_prob: rows with a lower third score are left out; with 0 it is not read.
-        with_counts: whether the joint count is read; rows with a count of 0 are left out.
-        reverse_sides: whether targets are sources, and sources targets.
+    With a min_prob of 0 the score is not read. With counts the joint count is read, and rows with a count of
+    0 are left out. With reversed sides targets are sources, and sources targets.
     """
 
     n_scores: int
@@ -58,13 +54,7 @@ class Wanted(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The caller's findings on the first row to read, if it is not a plain one.
-
-    Attributes:
-        is_given: whether there is such a row; it has been checked.
-        prob: its third score.
-        joint_count: of the row.
-    """
+    """The caller's findings on the first row to read, if it is not a plain one; it has been checked."""
 
     is_given: bool
     prob: float
@@ -84,16 +74,10 @@ def read_records(
     records: NDArray[np.uint32],
     state: NDArray[np.int64],
 ) -> int:
-    """Append the records of whole rows, as far as they are plain.
+    """Append the records of whole rows, each with its "\\n", as far as they are plain.
 
-    Args:
-        text: rows, each followed by "\n".
-        at: start of the first one.
-        given: the caller's findings on the first one.
-        wanted: which rows are kept.
-        lexicon: gets the new words; it must have room for those of the text.
-        records: must have room for len(text) numbers more.
-        state: numbers in `records`, and rows seen; both are updated.
+    The lexicon, which gets the new words, has room for those of the text, `records` for len(text) numbers
+    more. The state is the numbers in `records`, and rows seen; both are updated.
 
     Returns:
         Start of the first row that is not plain, for the caller to read; len(text) if there is none.

@@ -38,13 +38,7 @@ BAGS_AT_ONCE = 512
 
 
 class Bags(NamedTuple):
-    """The distinct words of bags, bag by bag.
-
-    Attributes:
-        words: ids, *Shape:* (k,).
-        bags: the bag of each, rising, *Shape:* (k,).
-        n_bags: number of bags, empty ones included.
-    """
+    """The distinct words of bags and the bag of each, rising, (k,); some of the n_bags may be empty."""
 
     words: NDArray[np.int64]
     bags: NDArray[np.int64]
