@@ -200,7 +200,6 @@ def _is_running(program: Program) -> bool:
 
 
 def _wait_for(is_done: Callable[[], bool]) -> None:
-    """Wait some seconds."""
     end = time.monotonic() + GRACE_SECONDS
     while not is_done() and time.monotonic() < end:
         time.sleep(CHECK_SECONDS)

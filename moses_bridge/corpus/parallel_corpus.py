@@ -118,7 +118,6 @@ def prepare_corpus(
 
 
 def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
-    """All files of a corpus."""
     parts = (*PARTS, *map(_train_name, config.train_sizes))
     names = chain.from_iterable(_texts(part, source, target, []) for part in parts)
     return [out / name for name in (*names, REPORT_NAME)]
