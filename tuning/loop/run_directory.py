@@ -68,7 +68,7 @@ class TuningRun:
 
     Attributes:
         ini: the tuned moses.ini, with its tables.
-        dev_bleu: BLEU of that iteration, 0 to 100.
+        dev_bleu: BLEU of the kept iteration, 0 to 100.
         seed: seed of the optimiser and of the scattered start.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
