@@ -299,7 +299,6 @@ def run(
 
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:
-    """One path or several as a list."""
     if isinstance(given, str | os.PathLike):
         return [Path(given)]
     return [Path(path) for path in given]

@@ -184,7 +184,6 @@ def _no_memory(ctx: click.Context, error: Exception) -> str:
 
 
 def _without_required(command: click.Command) -> click.Command:
-    """The command with no option required."""
     relaxed = copy.copy(command)
     relaxed.params = [copy.copy(parameter) for parameter in command.params]
     for parameter in relaxed.params:

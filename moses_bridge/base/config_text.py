@@ -19,7 +19,7 @@ from moses_bridge.base.errors import ConfigError
 
 COMMENT_WIDTH = 98
 TOML_NAMES = {int: "integer", float: "number", bool: "boolean", str: "string", Path: "string"}
-ATTRIBUTE = re.compile(r"    (\w+): ")
+ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,8 @@ def meanings(kind: type[Any]) -> dict[str, str]:
 
 
 def _attributes(docstring: str) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    name = ""
-    for line in _attribute_lines(docstring):
-        if start := ATTRIBUTE.match(line):
-            name = start[1]
-            texts[name] = line[start.end() :]
-        else:
-            texts[name] += f" {line.strip()}"
-    return texts
-
-
-def _attribute_lines(docstring: str) -> Iterator[str]:
-    lines = iter(docstring.split("\n"))
-    for line in lines:
-        if line == "Attributes:":
-            break
-    for line in lines:
-        if not line:
-            break
-        yield line
+    section = docstring.partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    return {name: re.sub(r"\n +", " ", text) for name, text in ATTRIBUTE.findall(section)}
 
 
 def type_in_words(hint: Any) -> str:

@@ -55,6 +55,11 @@ def parse_json(
     return value
 
 
+def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Record:
+    """Read a JSON file into a dataclass; errors as of `read_json` and `record_of`."""
+    return record_of(kind, read_json(path), path, what, hint)
+
+
 def record_of(
     kind: type[Record],
     value: Any,

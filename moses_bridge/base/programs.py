@@ -7,7 +7,6 @@ An error and each signal that ends this process end all of them: nothing writes 
 from __future__ import annotations
 
 import contextlib
-import io
 import multiprocessing
 import os
 import shutil
@@ -30,7 +29,7 @@ from typing import IO
 from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.streams import mend_streams
-from moses_bridge.base.textio import StrPath, open_read, open_write
+from moses_bridge.base.textio import StrPath, open_read
 
 STDERR_TAIL_BYTES = 2000
 PATIENCE_SECONDS = 10.0  # for a program to end by itself, once its input is closed
@@ -49,14 +48,11 @@ def find_program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def run_program(
-    command: Sequence[str], stdin_path: StrPath | None = None, stdout_path: StrPath | None = None
-) -> bytes:
+def run_program(command: Sequence[str], stdin_path: StrPath | None = None) -> bytes:
     """Run a program to its end, and return its standard output.
 
-    The file stdin_path is its standard input, decompressed by suffix; None is an empty one. The
-    file stdout_path is its standard output, written whole or not at all; nothing is returned then.
-    Of its standard error the last lines that begin with "note: " are shown.
+    The file stdin_path is its standard input, decompressed by suffix; None is an empty one. Of its standard
+    error the last lines that begin with "note: " are shown.
 
     Raises:
         InputError: the input cannot be read.
@@ -70,17 +66,16 @@ def run_program(
             with open_read(stdin_path) as text:
                 shutil.copyfileobj(text, stdin)
             stdin.seek(0)
-        stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
         stderr = stack.enter_context(tempfile.TemporaryFile())
         with running(command, stdin, stderr) as process:
             assert process.stdout is not None
-            shutil.copyfileobj(process.stdout, stdout)
+            output = process.stdout.read()
         if process.returncode != 0:
             raise ToolError(command, process.returncode, error_tail(stderr))
         for line in error_tail(stderr).splitlines():
             if line.startswith("note: "):
                 print_note(line)
-        return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
+        return output
 
 
 @contextlib.contextmanager
@@ -212,7 +207,6 @@ def _is_running(program: Program) -> bool:
 
 
 def _wait_for(is_done: Callable[[], bool]) -> None:
-    """Wait some seconds."""
     end = time.monotonic() + GRACE_SECONDS
     while not is_done() and time.monotonic() < end:
         time.sleep(CHECK_SECONDS)

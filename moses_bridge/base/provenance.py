@@ -146,7 +146,6 @@ def _git(tree: Path, *arguments: str) -> str | None:
 
 
 def _is_copy(program: Path, tree: Path) -> bool:
-    """Whether the running packages, installed or not, are those of the tree."""
     if program == tree:
         return True
     names = [

@@ -17,7 +17,7 @@ import thot.alignment
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import InputError, UserError
-from moses_bridge.base.json_files import read_json, record_of, write_json
+from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import worker_pool
 from moses_bridge.base.progress import is_quiet, quiet, track, track_lines
@@ -391,8 +391,7 @@ def _linked(
 def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
     """The numbers of source and target words, and the models of both directions, as they were written."""
     what, hint = "the parameters of a word aligner", "`moses-bridge align --out` writes them"
-    path = directory / RECORD_NAME
-    record = record_of(AlignerRecord, read_json(path), path, what, hint)
+    record = read_record(AlignerRecord, directory / RECORD_NAME, what, hint)
     for name, digest in record.files.items():
         if file_digest(directory / name) != digest:
             expected = f"those with the digest in {RECORD_NAME}"

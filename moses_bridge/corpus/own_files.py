@@ -138,7 +138,6 @@ def _parse(path: Path) -> Any:
 
 
 def _is_source(path: Path, language: str, source: str, target: str) -> bool:
-    """Whether the translations are in the source language."""
     name = language.strip()
     if not name or _fits(name, target):
         return False
@@ -154,7 +153,6 @@ def _fits(name: str, language: str) -> bool:
 
 
 def _texts(catalogue: Any) -> Iterator[tuple[str, str]]:
-    """Message and translation."""
     for entry in catalogue.translated_entries():
         if entry.msgid_plural:
             forms = [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)]

@@ -126,7 +126,6 @@ def prepare_corpus(
 
 
 def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
-    """All files of a corpus."""
     parts = (*PARTS, *map(_train_name, config.train_sizes))
     names = chain.from_iterable(_texts(part, source, target, []) for part in parts)
     models = (casing_path(out, language) for language in (source, target))

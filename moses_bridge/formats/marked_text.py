@@ -133,7 +133,6 @@ def _pieces(line: bytes, place: Place) -> Iterator[tuple[bytes, re.Match[bytes] 
 
 
 def _given(tag: _OpenTag, end: int, text: re.Match[bytes], place: Place) -> list[Given]:
-    """The translations of a closed tag."""
     start = tag.start
     if b"span" in tag.attributes:
         span = SPAN.fullmatch(tag.attributes[b"span"].strip())

@@ -122,7 +122,6 @@ def with_absolute_paths(ini: MosesIni) -> MosesIni:
 
 
 def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni:
-    """Replace all relative paths."""
     new = {
         path: place
         for _, path in ini.named_files()
@@ -257,7 +256,6 @@ def _set_weights(line: bytes, weights: Sequence[float]) -> bytes:
 def _with_arguments(
     ini: MosesIni, feature_name: str, arguments: Mapping[str, str]
 ) -> tuple[bytes, ...]:
-    """The lines of the ini with changed arguments of one feature."""
     features = iter(ini.features)
 
     def changed(text: str, line: bytes) -> bytes:

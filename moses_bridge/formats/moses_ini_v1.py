@@ -70,7 +70,6 @@ class _Conversion:
         self.weights: list[str] = []
 
     def convert(self) -> None:
-        """Convert all sections, in Moses's order."""
         self._penalty("WordPenalty", "weight-w")
         self._models("lmodel-file", "weight-l")
         self._penalty("UnknownWordPenalty", "weight-u")
@@ -112,7 +111,6 @@ class _Conversion:
     def _feature(
         self, section: str, index: int, number: int, fields: Sequence[str]
     ) -> tuple[str, int]:
-        """The line of a model in [feature], and the number of its scores."""
         if section == "lmodel-file":
             kind = self._kind(LM_KINDS, fields[0], number)
             line = f"{kind} factor={fields[1]} order={fields[2]} path={fields[3]}"
@@ -155,7 +153,6 @@ class _Conversion:
         return int(text)
 
     def _take(self, section: str, n_weights: int, number: int | None = None) -> list[str]:
-        """Take the next weights of a section."""
         entries = self._entries.get(section, [])
         if len(entries) < n_weights:
             found = f"{len(entries)} weights left in [{section}]"

@@ -382,7 +382,6 @@ def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -
 
 
 def _read(requests: IO[bytes], kind: bytes, n_bytes: int) -> bytes:
-    """The next bytes of a request."""
     found = requests.read(n_bytes)
     if len(found) < n_bytes:
         raise UserError(

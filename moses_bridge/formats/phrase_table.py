@@ -161,7 +161,7 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
 
 
 def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> bytes:
-    """Many rows of at least three columns, and dense scores after theirs as by `append_scores`, each with "\n".
+    """Rows of at least three columns, and dense scores after theirs as by `append_scores`, each with "\\n".
 
     The scores are finite numbers, *Shape:* (n_rows, n_columns).
     """

@@ -66,7 +66,6 @@ def read_frame(path: StrPath) -> pd.DataFrame:
 
 
 def _values(columns: Sequence[bytes]) -> tuple[object, ...]:
-    """The values of a row, column by column of the frame."""
     texts = (decoded(columns[place].strip(BLANKS)) for place in (SOURCE, TARGET))
     scores = map(to_number, score_tokens(columns[SCORES]))
     return (*texts, *scores, decoded(alignment_of(columns)), *_counts(columns))
@@ -121,7 +120,6 @@ def _check_columns(names: Sequence[Any]) -> int:
 
 
 def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
-    """Yield the rows as bytes."""
     names = ["source", "target", *(f"score{number}" for number in range(n_scores))]
     texts = {name: [*frame[name]] for name in names}
     optional = {
@@ -154,7 +152,6 @@ class _Row:
     counts: list[float]
 
     def made(self) -> bytes:
-        """Make a new row."""
         counts = [b"%.7g" % count for count in self.counts]
         columns = [self.source, self.target, b" ".join(b"%.7g" % each for each in self.scores)]
         if self.alignment or counts:
@@ -221,7 +218,6 @@ def _with_tokens(column: bytes, tokens: Sequence[bytes]) -> bytes:
 
 
 def _old_columns(line: object, where: str) -> list[bytes]:
-    """The columns of a row as it was read."""
     if not isinstance(line, str):
         raise UserError(f"{where}, {LINE}: found {line!r:.60}, expected a row as it was read")
     old = columns_of(line.encode("utf-8", "surrogateescape"))

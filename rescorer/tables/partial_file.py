@@ -22,7 +22,7 @@ from xopen import xopen
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError, UserError
-from moses_bridge.base.json_files import read_json, record_of
+from moses_bridge.base.json_files import read_record
 from moses_bridge.base.lock import held_file, is_at
 from moses_bridge.base.textio import (
     COMPRESSIONS,
@@ -97,8 +97,7 @@ class PartialFile(ExitStack):
     def _load_state(self) -> None:
         """Continue from the state of an earlier run; ignore an unusable one."""
         try:
-            found = read_json(self.state_path)
-            state = record_of(_State, found, self.state_path, "the state of an unfinished file")
+            state = read_record(_State, self.state_path, "the state of an unfinished file")
             is_own = not self.data_path.is_symlink()
             complete = is_own and self.data_path.stat().st_size >= state.n_bytes
         except (OSError, InputError):

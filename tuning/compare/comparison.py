@@ -117,7 +117,7 @@ class ResultRow:
         test_bleu, test_sd: the same on the test text.
         against_baseline: the system set against the first one; None in its own row.
         against_control: the system set against the control; None where there is none, and in its row.
-        n_networks: networks or noise columns among them.
+        n_networks: networks or noise columns of its runs.
         network_sd: standard deviation over the means of these; None with one.
         length_ratio: test output words for one reference word.
         precisions: of 1- to 4-grams on the test text, 0 to 100.

@@ -244,11 +244,9 @@ class DetokenisedReferences:
         return self._detokenised[line]
 
     def _tokens(self, text: str) -> bytes:
-        """The words that sacreBLEU counts for BLEU."""
         return " ".join(self._target.bleu.tokenizer(text.rstrip()).split()).encode()
 
     def _ter_tokens(self, text: str) -> bytes:
-        """The words that sacreBLEU counts for TER."""
         return self._target.ter.tokenizer(text.rstrip()).encode()
 
 

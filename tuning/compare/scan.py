@@ -197,7 +197,6 @@ class _Outputs:
     names: tuple[str, str]
 
     def decoding(self, weight: float, against: float) -> Decoding:
-        """The output with these values of the two weights."""
         output = self.folder / f"{weight:+.{DIGITS}f}{against:+.{DIGITS}f}.out"
         weights, size = self._weights(weight, against), self.system.nbest_size
         if not is_decoded(weights, output):

@@ -115,7 +115,6 @@ class _Inputs:
     frequencies: Counter[bytes] | None
 
     def by_system(self, values: Mapping[Path, T]) -> dict[str, list[T]]:
-        """The values of the runs and files of each system."""
         return {name: [values[path] for path in paths] for name, paths in self.systems.items()}
 
 
@@ -193,7 +192,6 @@ def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _M
 
 
 def _assembled(inputs: _Inputs, measured: _Measured) -> Comparison:
-    """The table of all systems."""
     config, facts, baseline = inputs.config, inputs.facts, next(iter(inputs.systems))
     against_baseline = _contrasts(measured.statistics, baseline, facts.documents)
     against_control = _contrasts(measured.statistics, config.control, facts.documents)

@@ -118,7 +118,6 @@ def worth(
 
 
 def _add_column(nbest: Path, name: str, path: StrPath) -> None:
-    """Add a score from a file to a list."""
     check_feature_name(name)
     if name in dense_features(nbest):
         raise ConfigError(f"the list has a feature {name}; use another name for {path}")

@@ -331,7 +331,6 @@ def _entries(kind: str, mapping: Mapping[str, Any], where: str) -> Iterator[tupl
 
 
 def _check_names(experiment: Experiment, where: str) -> None:
-    """Refuse an undefined name."""
     for user, kind, name in _references(experiment):
         valid = getattr(experiment, kind)
         if name not in valid:

@@ -135,7 +135,6 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
 def _make(
     settings: ImproveSettings, work: Path, plan: Plan, tables: dict[str, Any], goals: Sequence[str]
 ) -> None:
-    """Make files of the experiment with these tables."""
     decided = work / "decided.toml"
     write_changed(decided, to_toml({"tables": tables} | plan.limits).encode())
     made = work / "aligned" / LINKS_NAMES[0]
@@ -253,7 +252,6 @@ def _delta(row: ResultRow) -> float:
 
 
 def _table(ini: MosesIni) -> Path:
-    """The first phrase table."""
     return ini.file(ini.of_kind(TABLE_KIND)[0].arguments["path"])
 
 

@@ -168,7 +168,6 @@ def _check_escapes(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Non
 
 
 def _check_dev(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
-    """Refuse a dev text that is in the training text."""
     share = _near_share(settings, texts, "dev", NEAR)
     if share > MOST_NEAR:
         found = f"{100 * share:.0f}% near copies of training sentences"
@@ -212,7 +211,6 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
 def _text_lines(
     settings: ImproveSettings, tables: Sequence[Path], texts: Mapping[str, _Text]
 ) -> Iterator[str]:
-    """Notes on the texts."""
     known = _known_words(tables, texts.get("train"))
     for part, text in texts.items():
         words = [word for line in text.sources for word in line.split()]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_bridge.base.json_files import read_json, record_of
+from moses_bridge.base.json_files import read_record
 from moses_bridge.base.textio import temporary_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
@@ -61,8 +61,7 @@ def read_system(directory: Path) -> LettersSystem:
     Raises:
         InputError: it is missing or something else.
     """
-    path = directory / SYSTEM
-    return record_of(LettersSystem, read_json(path), path, "a system of `tuning letters train`")
+    return read_record(LettersSystem, directory / SYSTEM, "a system of `tuning letters train`")
 
 
 class Prediction(NamedTuple):

@@ -247,12 +247,10 @@ class _Planner:
         return f"{network}-{seed}" if self.is_per_seed(network) else network
 
     def models(self, feature: str, seed: int) -> list[str]:
-        """The directories of a feature's networks."""
         names = self.experiment.features[feature].networks
         return [f"$(B)/{self.directory(name, seed)}" for name in names]
 
     def trained(self, features: Sequence[str], seed: int) -> list[str]:
-        """The networks of features."""
         of = self.experiment.features
         return [self.network(name, seed) for each in features for name in of[each].networks]
 

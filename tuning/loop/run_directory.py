@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from moses_bridge.base.config import AtLeast, check_limits, shown_value
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import open_record_of, read_json, record_of, write_json
+from moses_bridge.base.json_files import open_record_of, read_json, read_record, write_json
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.ngram_scorer import as_texts
@@ -68,7 +68,7 @@ class TuningRun:
 
     Attributes:
         ini: the tuned moses.ini, with its tables.
-        dev_bleu: BLEU of that iteration, 0 to 100.
+        dev_bleu: BLEU of the kept iteration, 0 to 100.
         seed: seed of the optimiser and of the scattered start.
         hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
@@ -165,7 +165,7 @@ def save_run(run: TuningRun, directory: Path) -> None:
 def load_run(directory: Path) -> TuningRun:
     """Read RUN/weights.json; InputError if it is missing or something else, or a value has the wrong type."""
     path = directory / WEIGHTS_NAME
-    run = record_of(TuningRun, read_json(path), path, WEIGHTS_FILE)
+    run = read_record(TuningRun, path, WEIGHTS_FILE)
     settings = dict(run.decoder)
     if settings.get("neural_lm", "") is None:
         del settings["neural_lm"]

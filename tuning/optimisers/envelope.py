@@ -52,7 +52,6 @@ class Direction:
 
 @njit(nogil=True)
 def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
-    """See `Direction.ends`."""
     ends = np.empty((len(offsets) - 1, 2), np.int32)
     for sentence in range(len(ends)):
         least = greatest = offsets[sentence]

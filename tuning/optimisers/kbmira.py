@@ -111,7 +111,6 @@ def _arrange(
 
 
 def _columns(rows: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The rows of each sentence, column by column."""
     return np.concatenate([rows[first:last].T.ravel() for first, last in pairwise(offsets)])
 
 
@@ -166,7 +165,6 @@ def _step(weights, hope, fear, gap, least, most):  # type: ignore[no-untyped-def
 
 @inner
 def _score(lists, sentence, weights, scores):  # type: ignore[no-untyped-def]
-    """Write the score of each hypothesis of a sentence."""
     first = lists.offsets[sentence]
     n = lists.offsets[sentence + 1] - first
     for i in range(n):

@@ -79,7 +79,6 @@ def read_moses_pool(
 
 
 def _score_blocks(path: StrPath) -> dict[int, DataBlock]:
-    """The blocks of a scores.dat by sentence."""
     blocks: dict[int, DataBlock] = {}
     for block in read_scores(path):
         if block.sentence_id in blocks:

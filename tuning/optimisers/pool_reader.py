@@ -120,7 +120,6 @@ class _Layout:
 
     @classmethod
     def of(cls, entry: NBestEntry, path: StrPath) -> _Layout:
-        """The layout of a first line."""
         names = _entry_names(entry, path)
         tokens = entry.features.split()
         is_label = [token.endswith(b"=") for token in tokens]
@@ -130,16 +129,13 @@ class _Layout:
         return cls(names, labels, _picker(where), _picker(others), len(tokens))
 
     def fits(self, tokens: list[bytes]) -> bool:
-        """Whether a line has the same labels at the same places."""
         return len(tokens) == self.n_tokens and self.labels_of(tokens) == self.labels
 
     def fault(self, entry: NBestEntry, path: StrPath) -> InputError:
-        """The error in a line that does not fit."""
         return _other_names(path, entry.line_number, _entry_names(entry, path), self.names)
 
 
 def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
-    """A function taking the tokens at the places."""
     if len(places) < 2:
         return lambda tokens: tuple(tokens[place] for place in places)
     return cast(Callable[[list[bytes]], tuple[bytes, ...]], itemgetter(*places))

@@ -196,7 +196,6 @@ def _power_note(comparison: Comparison) -> str:
 
 
 def _row_notes(row: ResultRow) -> list[str]:
-    """Notes on a single row."""
     notes = []
     if row.tuned_for:
         notes.append(f"{row.system}: tuned for {row.tuned_for}, not for BLEU.")

@@ -90,7 +90,6 @@ def _json(record: object) -> str:
 
 
 def _lines(rows: Sequence[Row]) -> list[list[str]]:
-    """The headings, then the cells of each row."""
     return [[*rows[0]], *([*row.values()] for row in rows)]
 
 

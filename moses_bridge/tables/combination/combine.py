@@ -265,7 +265,6 @@ def _column(text: bytes, columns: Sequence[bytes], place: int) -> bytes:
 def _weighted_counts(
     read_values: CountValues, block: Sequence[UnitedPair], weights: NDArray[np.float64]
 ) -> list[list[float]]:
-    """count(target), count(source) and count(source, target) of each pair."""
     counts = read_values.counts(block)
     rows: list[list[float]] = np.stack([each @ weights for each in counts], axis=1).tolist()
     return rows

@@ -12,6 +12,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import (
     open_record_of,
     read_json,
+    read_record,
     record_of,
     write_json,
 )
@@ -82,8 +83,7 @@ class Whole:
 
 def test_a_record_is_made_with_all_its_tables(tmp_path: Path) -> None:
     write_json(tmp_path / "r.json", {"rows": [{"a": 1}], "table": {"x": [1, 2.5]}, "anything": []})
-    path = tmp_path / "r.json"
-    found = record_of(Whole, read_json(path), path, "a record")
+    found = read_record(Whole, tmp_path / "r.json", "a record")
     assert found == Whole([Inner(1)], {"x": [1.0, 2.5]}, [])
     more = {"rows": [], "table": {}, "new": 1}
     assert open_record_of(Whole, more, "r", "a record") == Whole([], {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,9 +147,9 @@ def _model_column(table: Path) -> tuple[int, str, bool]:
     raise InputError(described, None, "no column of probabilities", "one at least")
 
 
-def class_name(lowest: int) -> str:
-    """The name of a class of frequencies: "2–3", "100+"."""
-    following = [other for other in CLASSES if other > lowest]
+def class_name(lowest: int, classes: Sequence[int] = CLASSES) -> str:
+    """The name of a class of numbers by its lowest one: "2–3", "100+"."""
+    following = [other for other in classes if other > lowest]
     if not following:
         return f"{lowest}+"
     last = following[0] - 1

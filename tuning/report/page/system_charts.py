@@ -20,6 +20,7 @@ from tuning.report.page.chart import (
     number_axis,
     tooltip,
 )
+from tuning.report.page.scored_pairs import class_name
 from tuning.report.run_series import weights_by_iteration
 
 UNTUNED = "UnknownWordPenalty0"  # its weight says nothing about a system
@@ -224,7 +225,7 @@ def length_chart(text: TranslatedText, palette: Palette) -> Chart | None:
     rows = [
         {
             "system": system,
-            "length": _class_name(int(number)),
+            "length": class_name(LENGTH_CLASSES[number], LENGTH_CLASSES),
             "BLEU": scores[system, number],
             "change": scores[system, number] - (scores[first, number] if others else 0.0),
             "sentences": int((lens == number).sum()),
@@ -245,10 +246,3 @@ def length_chart(text: TranslatedText, palette: Palette) -> Chart | None:
         "A click on a system in the legend picks it; with Shift further ones."
     )
     return Chart("bleu-by-length", title, note, spec)
-
-
-def _class_name(number: int) -> str:
-    first = LENGTH_CLASSES[number]
-    if number + 1 == len(LENGTH_CLASSES):
-        return f"{first}+"
-    return f"{first}–{LENGTH_CLASSES[number + 1] - 1}"
