@@ -6,11 +6,9 @@ each on its standard output. Pairs come in blocks of lines, each block ended by 
     source ||| target            one pair a line, words between blanks, as they are in the phrase table;
     source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where requested
 
-It answers each block in the same way: one number a line, as many as the block has pairs and in
-their order, and then an empty line, after which it must flush its output. It may answer line by
-line or after reading the whole block. A number enters the log-linear model as it is: the natural
-logarithm of a probability, or any other finite value to be weighted. The program ends when its
-input does. Its standard error is shown if it fails.
+It answers as `moses_bridge.base.number_program` says. A number enters the log-linear model as it is: the
+natural logarithm of a probability, or any other finite value to be weighted. Its standard error is shown if it
+fails.
 
 A value must not depend on the other pairs of its block. Several blocks may be worked on at a time,
 each by its own process: `rescorer score --jobs N` starts the program N times at most.
@@ -18,12 +16,9 @@ each by its own process: `rescorer score --jobs N` starts the program N times at
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import shlex
 import shutil
-import threading
 import weakref
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -32,15 +27,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
-from moses_bridge.base.programs import PATIENCE_SECONDS, InteractiveProgram
-from moses_bridge.base.progress import print_note
+from moses_bridge.base.errors import ConfigError, ToolError, UserError
+from moses_bridge.base.number_program import EXPECTED as NUMBER
+from moses_bridge.base.number_program import NumberProgram, WrongAnswer
+from moses_bridge.base.programs import PATIENCE_SECONDS
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.scorer import NamedScorer, Scorer
 
-LONGEST_ANSWER = 1000  # bytes of a line with one number
-NOTE_SECONDS = 60.0  # without an answer to a block, until the user is told why that may be
 DIGESTED_BYTES = 1 << 24  # of a file, so that a program's large data are not read to know it again
 EXPECTED = "one finite number, a natural logarithm"
 
@@ -158,7 +152,7 @@ class CommandScorer:
     def __init__(self, command: Sequence[str], needs_links: bool = False) -> None:
         self.needs_links = needs_links
         self._command = tuple(command)
-        self._idle: list[_Process] = []
+        self._idle: list[NumberProgram] = []
         weakref.finalize(self, _end_all, self._idle)
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
@@ -171,94 +165,19 @@ class CommandScorer:
         try:
             process = self._idle.pop()
         except IndexError:
-            process = _Process(self._command)
+            process = NumberProgram(self._command)
+        columns = [batch.sources, batch.targets, *([] if batch.links is None else [batch.links])]
         try:
-            values = process.values(batch)
-        except BaseException:
-            process.program.kill()
-            raise
+            values = process.numbers([b" ||| ".join(row) for row in zip(*columns, strict=True)])
+        except WrongAnswer as error:
+            expected = EXPECTED if error.expected == NUMBER else error.expected
+            raise UnfitAnswer(error.place, batch, error.found, error.hint, expected) from error
         self._idle.append(process)
-        return values
+        return np.array(values)
 
 
-def _end_all(processes: list[_Process]) -> None:
+def _end_all(processes: list[NumberProgram]) -> None:
     for process in processes:
         process.program.close_input()
     for process in processes:
         process.program.close(PATIENCE_SECONDS)
-
-
-class _Process:
-    """One process of a program."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self.program = InteractiveProgram(command)
-        self._command = shlex.join(command)
-
-    def values(self, batch: Batch) -> NDArray[np.float64]:
-        """The values of a block, *Shape:* (n_pairs,)."""
-        columns = [batch.sources, batch.targets, *([] if batch.links is None else [batch.links])]
-        lines = [b" ||| ".join(row) for row in zip(*columns, strict=True)]
-        if not lines:
-            return np.zeros(0)
-        # A program that answers line by line fills its output while the block is still being written.
-        writer = threading.Thread(
-            target=self._write, args=(b"\n".join([*lines, b"", b""]),), daemon=True
-        )
-        told = (
-            f"{self._command}: no answer to a block of {len(lines):,} pairs for {NOTE_SECONDS:.0f} s; "
-            "a program must end its answer with an empty line and flush its output"
-        )
-        note = threading.Timer(NOTE_SECONDS, print_note, [told])
-        note.daemon = True
-        writer.start()
-        note.start()
-        try:
-            values = np.array([self._value(row, batch) for row in range(len(lines))])
-            self._check_end(batch)
-        finally:
-            note.cancel()
-        writer.join()
-        return values
-
-    def _write(self, block: bytes) -> None:
-        # The end of a program is noticed when reading.
-        with contextlib.suppress(OSError, ValueError):
-            self.program.input.write(block)
-            self.program.input.flush()
-
-    def _value(self, row: int, batch: Batch) -> float:
-        line = self.program.output.readline(LONGEST_ANSWER)
-        if not line:
-            raise self._broken_off(row, batch)
-        if not line.strip():
-            fault = f"no value ({row} came for the {len(batch)} pairs of its block)"
-            raise UnfitAnswer(row, batch, fault, self._gave)
-        try:
-            value = float(line) if b"_" not in line else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise UnfitAnswer(row, batch, f"the value {shown(line.strip())}", self._gave)
-        return value
-
-    def _check_end(self, batch: Batch) -> None:
-        line, last = self.program.output.readline(LONGEST_ANSWER), len(batch) - 1
-        if not line:
-            raise self._broken_off(last, batch)
-        if line.strip():
-            fault = f"{shown(line.strip())} behind the value"
-            expected = f"an empty line after the {len(batch)} values of a block"
-            raise UnfitAnswer(last, batch, fault, self._gave, expected)
-
-    @property
-    def _gave(self) -> str:
-        return f"This is the answer of {self._command}"
-
-    def _broken_off(self, row: int, batch: Batch) -> UnfitAnswer:
-        """The error of a program that has closed its output, and has ended or soon will."""
-        status = self.program.status(PATIENCE_SECONDS)
-        how = "closed its output" if status is None else f"ended with status {status}"
-        told = self.program.messages().splitlines()[-1:]
-        hint = ": ".join([f"{self._command} {how}", *told])
-        return UnfitAnswer(row, batch, "the end of the answer instead of the value", hint)

@@ -25,6 +25,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from moses_bridge.base import number_program
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
@@ -32,7 +33,6 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models import external_values
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory
 from rescorer.models.model_directory import load_model, save_model
 from rescorer.models.scorer_choice import ScorerChoice
@@ -483,7 +483,7 @@ def test_a_program_may_write_much_to_standard_error(long_table: Path, tmp_path: 
         ("print(0); sys.exit(4)", ":2: found the end of the answer.*ended with status 4"),
         ("os.close(1); sys.stdin.read()", ":1: found the end of the answer.*closed its output"),
         ("os.kill(os.getpid(), 9)", ":1: found the end of the answer.*status -9"),
-        ("print(0); print(-1); print()", r":3: found no value \(2 came for the 16 pairs of its"),
+        ("print(0); print(-1); print()", r":3: found no value \(2 came for the 16 lines of its"),
         ("print('0\\n' * 17)", ":16: found '0' behind the value of 'c ||| w', expected an empty"),
         ("print('0\\n' * 16, end=''); sys.exit()", ":16: found the end of the answer"),
         ("print('0\\n-inf')", ":2: found the value '-inf' of 'a ||| y x', expected one finite"),
@@ -498,7 +498,7 @@ def test_a_program_may_write_much_to_standard_error(long_table: Path, tmp_path: 
 def test_an_answer_that_is_none_is_said_with_its_row(
     own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, message: str
 ) -> None:
-    monkeypatch.setattr(external_values, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(number_program, "PATIENCE_SECONDS", 0.5)
     code = f"import os, sys\n{program}\nsys.stdout.flush()\nsys.stdin.read()\n"
     (tmp_path / "program.py").write_text(code)
     values = ("--values", python(tmp_path / "program.py"))
@@ -586,10 +586,10 @@ def test_each_thread_has_a_program_and_all_end_with_the_scorer(tmp_path: Path) -
 def test_a_program_that_gives_no_answer_is_noted(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(external_values, "NOTE_SECONDS", 0.2)
+    monkeypatch.setattr(number_program, "NOTE_SECONDS", 0.2)
     scorer = scorer_of_command("sh -c 'sleep 1; echo -3; echo'").scorer
     assert scorer.values(Batch([b"a"], [b"x"])).tolist() == [-3]
-    assert "no answer to a block of 1 pairs" in capfd.readouterr().err
+    assert "no answer to a block of 1 lines" in capfd.readouterr().err
 
 
 def test_the_fingerprint_is_that_of_the_program(tmp_path: Path) -> None:

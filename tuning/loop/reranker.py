@@ -48,6 +48,7 @@ from tuning.loop.settings import RerankConfig
 if TYPE_CHECKING:
     import pandas as pd
 
+UNLISTED = "UnknownWordPenalty"  # which Moses leaves out of lists
 CHOSEN_NAME, SCORES_NAME = "chosen.out", "scores.tsv"
 RERANKING = "the weights.json of a reranking, or a table of weights"
 
@@ -137,8 +138,9 @@ def apply_weights(
             text, folder / "list.nbest.gz", added, config.chosen_mbr.likeness(), config
         )
         _check_features(parse_features(next(read_nbest(listed)), listed), text.nbest, reranked)
-        # A command may have added its feature to some lines alone.
-        entries = checked(listed, "moses", n_sentences, range(n_sentences))
+        entries = read_nbest(listed)
+        if features:  # a command may have added its feature to some lines alone
+            entries = checked(listed, "moses", n_sentences, range(n_sentences))
         firsts, chosen = best_entries(entries, listed, [{}, weights])
         if nbest_out is not None:
             _write_reranked(listed, weights, nbest_out)
@@ -159,7 +161,8 @@ def _check_features(
     """Refuse a list with other dense features than the weights; one of weight 0 may be missing."""
     weights = {name: row for name, row in reranked.best.weights.items() if "_" not in name}
     found = {name: len(values) for name, values in features.items() if "_" not in name}
-    expected = {name: len(row) for name, row in weights.items() if name in found or any(row)}
+    needed = {name for name, row in weights.items() if any(row) and not name.startswith(UNLISTED)}
+    expected = {name: len(row) for name, row in weights.items() if name in {*found, *needed}}
     if found == expected:
         return
     hint = "Apply weights that were learned with these features"
@@ -198,11 +201,11 @@ def _summary(
         gains.update(best)
         gains.subtract(first)
     by_size = sorted(gains.items(), key=lambda item: -abs(item[1]))
+    shown = [f"{name} {gain / n:+.4f}" for name, gain in by_size if gain]
     return (
         f"changed: {n_changed:,} of {n:,} sentences ({100 * n_changed / n:.1f}%)\n"
         f"words: {words[0]:,} in the first hypotheses, {words[1]:,} in the chosen ones\n"
-        f"score of a sentence: {sum(gains.values()) / n:+.4f}, of which "
-        + ", ".join(f"{name} {gain / n:+.4f}" for name, gain in by_size)
+        f"score of a sentence: {sum(gains.values()) / n:+.4f} ({', '.join(shown) or 'as before'})"
     )
 
 

@@ -1,7 +1,7 @@
 """A metric by a command: one number for each hypothesis, such as COMET's, whose mean is tuned for.
 
-The command reads files with one line for each hypothesis, and writes a number for each. Each
-distinct hypothesis of a sentence is asked for once; a file keeps the numbers, if one is named.
+The command reads files with one line for each hypothesis, and writes a number for each; or it stays open, and
+answers lines. Each distinct hypothesis of a sentence is asked for once; a file may keep the numbers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.number_program import NumberProgram, WrongAnswer
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import unless_full
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
+from moses_bridge.formats.nbest import SEPARATOR, escape_bars
 from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
 
 SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
@@ -101,7 +104,9 @@ class NumberCommand:
     """A command with its answers so far.
 
     Args:
-        command: the command, with {hypotheses}, {source}, {reference} and {out} in the place of paths.
+        command: the command, with {hypotheses}, {source}, {reference} and {out} in the place of paths; without
+            any of them a program that stays open, of `moses_bridge.base.number_program`, which is asked
+            `source ||| reference ||| hypothesis`.
         what: the command in words, for messages.
         needed: placeholders required besides {hypotheses} and {out}.
         cache: file that keeps the numbers; None keeps them in memory alone.
@@ -118,7 +123,9 @@ class NumberCommand:
         self._what = what
         self._cache = cache
         self._numbers: dict[str, float] = {}
-        self._check(("hypotheses", "out", *needed))
+        self._is_open = not any(f"{{{name}}}" in command for name in PLACES)
+        self._program: NumberProgram | None = None
+        self._check(() if self._is_open else ("hypotheses", "out", *needed))
         if cache is not None and cache.exists():
             self._numbers = dict(_cached(cache))
 
@@ -145,6 +152,8 @@ class NumberCommand:
 
     def ask(self, questions: Sequence[Question]) -> list[float]:
         """The command's answer for each hypothesis, without keeping it. Errors are those of `numbers`."""
+        if self._is_open:
+            return self._answers(questions)
         with temporary_directory("metric") as folder:
             paths = {name: str(folder / name) for name in PLACES}
             write_lines(paths["hypotheses"], [question.hypothesis for question in questions])
@@ -152,6 +161,20 @@ class NumberCommand:
             write_lines(paths["reference"], [question.references[0] for question in questions])
             run_program([word.format(**paths) for word in shlex.split(self._command)])
             return self._read(Path(paths["out"]), len(questions))
+
+    def _answers(self, questions: Sequence[Question]) -> list[float]:
+        """The answers of the open program, which is started for the first ones."""
+        if self._program is None:
+            self._program = NumberProgram(shlex.split(self._command))
+            weakref.finalize(self, self._program.program.close)
+        rows = [(each.source, each.references[0], each.hypothesis) for each in questions]
+        try:
+            return self._program.numbers([SEPARATOR.join(map(escape_bars, row)) for row in rows])
+        except WrongAnswer as error:
+            what = f"the answers of {self._what}"
+            raise InputError(
+                what, error.place + 1, error.found, error.expected, error.hint
+            ) from error
 
     def _key(self, question: Question) -> str:
         source, references, hypothesis = question
@@ -163,7 +186,11 @@ class NumberCommand:
             if f"{{{name}}}" not in self._command:
                 raise ConfigError(f"{self._what} has no {{{name}}}: {self._command!r}")
         try:
-            [word.format(**dict.fromkeys(PLACES, "")) for word in shlex.split(self._command)]
+            words = [
+                word.format(**dict.fromkeys(PLACES, "")) for word in shlex.split(self._command)
+            ]
+            if not words:
+                raise ValueError("no program")
         except (LookupError, AttributeError, ValueError) as error:
             raise ConfigError(f"{self._what}: found {self._command!r} ({error})") from error
 

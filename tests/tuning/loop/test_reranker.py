@@ -78,7 +78,7 @@ def test_a_list_without_references_is_reranked(text: ListedText, tmp_path: Path)
     assert printed.splitlines()[-3:] == [
         "changed: 1 of 2 sentences (50.0%)",
         "words: 3 in the first hypotheses, 4 in the chosen ones",
-        "score of a sentence: +1.0000, of which LM0 +1.0000, TM0 +0.0000",
+        "score of a sentence: +1.0000 (LM0 +1.0000)",
     ]
     code, printed = run(text, *given)
     assert code == 1 and "found files in it, expected a new or an empty directory" in printed
@@ -168,8 +168,10 @@ def test_other_weights_are_refused_and_nothing_is_written(
     assert not (tmp_path / "out").exists() and not (tmp_path / "n").exists()
 
 
-def test_a_feature_of_weight_0_may_be_missing(text: ListedText, tmp_path: Path) -> None:
-    path = weights(tmp_path, WEIGHTS | {"NN0": [0.0]})
+def test_a_feature_of_weight_0_and_what_moses_never_lists_may_be_missing(
+    text: ListedText, tmp_path: Path
+) -> None:
+    path = weights(tmp_path, WEIGHTS | {"NN0": [0.0], "UnknownWordPenalty0": [1.0]})
     assert len(apply_weights(text, read_reranked(path), RerankConfig()).texts) == 2
     text.source.write_text("")
     with pytest.raises(InputError, match="source: found no lines, expected a line for each"):

@@ -247,6 +247,32 @@ def test_a_column_is_asked_for_once_and_kept(command: str) -> None:
     assert float(COLUMN.value(np.array(expected).sum(axis=0))) == np.mean([r[0] for r in expected])
 
 
+OPEN = """\
+import sys
+open("started", "a").write("x")
+for line in sys.stdin:
+    fields = [len(field) for field in line.rstrip("\\n").split(" ||| ")]
+    print(100 * fields[0] + 10000 * fields[1] + fields[2] if line != "\\n" else "", flush=True)
+"""
+
+
+def test_a_command_without_places_stays_open_and_gives_the_same_numbers(command: str) -> None:
+    Path("open.py").write_text(OPEN)
+    texts = ([[b"xx"], [b"xxx"]], [b"s", b"ss"])
+    asked = [(0, b"a"), (1, b"abc"), (0, b""), (0, b"a ||| b")]
+    opened = ColumnReferences(*texts, f"{sys.executable} open.py")
+    expected = ColumnReferences(*texts, command).statistics(asked[:3]).tolist()
+    assert [opened.statistics([each]).tolist()[0] for each in asked[:3]] == expected
+    assert opened.statistics(asked[3:]).tolist() == [[20100 + len("a &#124;&#124;&#124; b"), 1]]
+    assert Path("started").read_text() == "x"
+    Path("open.py").write_text("print(1); print('nan', flush=True)")
+    message = (
+        r"the answers of the metric's command:2: found the value 'nan', expected one finite number"
+    )
+    with pytest.raises(InputError, match=message):
+        ColumnReferences(*texts, f"{sys.executable} open.py").statistics(asked)
+
+
 def test_without_room_for_the_file_the_numbers_are_kept_in_memory(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,6 +328,7 @@ def test_a_command_without_its_places_is_refused() -> None:
     for command, message in {
         "comet {hypotheses}": "has no {out}",
         "comet {hypotheses} {out} {wrong}": "'wrong'",
+        " ": "no program",
     }.items():
         with pytest.raises(ConfigError, match=message):
             ColumnReferences([[b"r"]], [b"s"], command)
