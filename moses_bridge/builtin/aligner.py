@@ -24,7 +24,6 @@ from moses_bridge.base.progress import is_quiet, quiet, track, track_lines
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
 from moses_bridge.base.textio import (
-    is_stream,
     open_directory,
     open_write,
     read_lines,
@@ -35,6 +34,8 @@ from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symme
 from moses_bridge.formats.alignment import format_links
 from moses_bridge.formats.words import split_words
 
+# On a model of the library, an output, and whether its source is the target text.
+Work = Callable[[Any, Path, bool], None]
 PAIRS_AT_ONCE = 500_000
 NUMBERED = ("source", "target")  # names of the numbered texts
 SEED = 1
@@ -45,7 +46,6 @@ EFLOMAL_ITERATIONS = (4, 4, 8)
 EFLOMAL_SAMPLERS = 3
 EFLOMAL_DECODING = (1, 6, 2)
 RECORD_NAME = "aligner.json"
-WORDS_NAMES = ("source.words", "target.words")
 PREFIXES = ("source-to-target", "target-to-source")
 # The library's copies of the text and its links; it reads them, but needs nothing in them.
 TEXT_SUFFIXES = (".src", ".trg", ".srctrgc", ".aligns")
@@ -115,46 +115,40 @@ class _Parts:
 
 def _run_both_ways(
     processes: ProcessPoolExecutor,
-    work: Callable[[Any, Path, bool], None],
+    work: Work,
     aligner: Aligner,
     folder: Path,
     outs: tuple[Path, Path],
     at_once: bool,
     part: str = "",
 ) -> None:
-    """Train on the numbered texts of a folder in both directions; of two at once, one shows its progress.
-
-    `work` gets a model of the library, its output, and whether target and source are exchanged.
-    """
-    names = folder / NUMBERED[0], folder / NUMBERED[1]
+    """Train on the numbered texts of a folder in both directions; of two at once, one shows its progress."""
+    texts = folder / NUMBERED[0], folder / NUMBERED[1]
     directions = [
-        (*names, outs[0], False, part, is_quiet()),
-        (*names[::-1], outs[1], True, part, is_quiet() or at_once),
+        (texts, outs[0], False, f"align source to target{part}", is_quiet()),
+        (texts[::-1], outs[1], True, f"align target to source{part}", is_quiet() or at_once),
     ]
     for task in [processes.submit(_run_one_way, work, aligner, *each) for each in directions]:
         task.result()
 
 
 def _run_one_way(
-    work: Callable[[Any, Path, bool], None],
+    work: Work,
     aligner: Aligner,
-    source: Path,
-    target: Path,
+    texts: tuple[Path, Path],
     out: Path,
     turned: bool,
-    part: str,
+    label: str,
     be_quiet: bool,
 ) -> None:
     quiet(be_quiet)
-    label = f"align {'target to source' if turned else 'source to target'}{part}"
-    work(MODELS[aligner](str(source), str(target), label), out, turned)
+    work(MODELS[aligner](str(texts[0]), str(texts[1]), label), out, turned)
 
 
 def _write_numbered(text: Iterable[bytes], copy: Path) -> list[bytes]:
     """Write a number for each word, so that no byte has a special meaning to the library.
 
-    Returns:
-        The words: those of numbers 1, 2 ...
+    The words with numbers 1, 2 ... are returned.
     """
     numbers: dict[bytes, int] = {}
     lines = (
@@ -284,14 +278,10 @@ def train_aligner(
         most_pairs: most sentence pairs trained on; of a longer text every second, third ... pair is taken.
 
     Raises:
-        InputError: a text has fewer lines, or cannot be read twice.
+        InputError: a text has fewer lines or no words, or cannot be read twice.
         ConfigError: the directory has files.
         UserError: the library failed.
     """
-    for text in (source, target):
-        if is_stream(text):
-            found = "standard input, a pipe, a device or a directory"
-            raise InputError(text, None, found, "a file, which is read twice")
     step = max(1, -(-sum(1 for _ in read_parallel(source, target)) // most_pairs))
     with (
         held_file(out),
@@ -299,9 +289,11 @@ def train_aligner(
         temporary_directory("align", out.parent) as folder,
         worker_pool(min(jobs, 2), get_context("spawn")) as processes,
     ):
-        for text, name, words in zip((source, target), NUMBERED, WORDS_NAMES, strict=True):
-            some = islice(read_text_lines(text), 0, None, step)
-            write_lines(kept / words, _write_numbered(some, folder / name))
+        for text, name in zip((source, target), NUMBERED, strict=True):
+            words = _write_numbered(islice(read_text_lines(text), 0, None, step), folder / name)
+            if not words:
+                raise InputError(text, None, "no words", "text in a file, which is read twice")
+            write_lines(kept / f"{name}.words", words)
         outs = kept / PREFIXES[0], kept / PREFIXES[1]
         _run_both_ways(processes, _keep, aligner, folder, outs, jobs > 1)
         digests = {path.name: file_digest(path) for path in sorted(kept.iterdir())}
@@ -344,7 +336,10 @@ def link_text(
         scores_out = files.enter_context(open_write(scores)) if scores else None
         for block in blocks_of(pairs, PAIRS_IN_BLOCK):
             sides = [[split_words(line) for line in lines] for lines in zip(*block, strict=True)]
-            unknown = [[_unknown(lines, known) for known in numbers] for lines in sides]
+            unknown = [
+                [sum(word not in known for line in lines for word in line) for known in numbers]
+                for lines in sides
+            ]
             if (
                 not report.n_pairs
                 and unknown[0][1] < unknown[0][0]
@@ -361,10 +356,6 @@ def link_text(
                 report.n_unlinked += pair_scores == NO_SCORES
                 report.n_words += sum(lengths)
     return report
-
-
-def _unknown(lines: list[list[bytes]], known: Mapping[bytes, str]) -> int:
-    return sum(word not in known for line in lines for word in line)
 
 
 def _linked(
@@ -402,5 +393,5 @@ def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
             raise InputError(
                 directory / prefix, None, "files that sil-thot cannot read", what, hint
             )
-    words = (enumerate(read_lines(directory / name), start=1) for name in WORDS_NAMES)
+    words = (enumerate(read_lines(directory / f"{name}.words"), start=1) for name in NUMBERED)
     return [{word: str(number) for number, word in each} for each in words], models

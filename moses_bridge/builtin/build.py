@@ -176,11 +176,13 @@ def _build(
     source, target = map(file_digest, texts)
     if links is None:
         links = language_model.with_name(LINKS_NAME)
+        one, other = texts
         made_of = [config.aligner, config.pairs_at_once, source, target]
-        link = partial(align, *texts, links, config.aligner, jobs, config.pairs_at_once)
+        link: Callable[[], object]
+        link = partial(align, one, other, links, config.aligner, jobs, config.pairs_at_once)
         if aligner:
             made_of = [file_digest(aligner / RECORD_NAME), source, target]
-            link = partial(link_text, *texts, aligner, links)
+            link = partial(link_text, one, other, aligner, links)
         _make([links], made_of, link)
     inputs = [*texts, links]
     table_settings = [config.max_phrase_words, config.smoothing, source, target, file_digest(links)]

@@ -145,12 +145,9 @@ def _in_pieces(pairs: Iterable[WordPair], splits: Sequence[Split]) -> list[WordP
         of_word = set(splits[0](word))
         for pair in group:
             of_translation = set(splits[1](pair.translation))
-            for counts, keys in (
-                (joint, product(of_word, of_translation)),
-                (ones, of_word),
-                (others, of_translation),
-            ):
-                counts.update(dict.fromkeys(keys, pair.n_links))
+            joint.update(dict.fromkeys(product(of_word, of_translation), pair.n_links))
+            ones.update(dict.fromkeys(of_word, pair.n_links))
+            others.update(dict.fromkeys(of_translation, pair.n_links))
     return [WordPair(a, b, n / ones[a], n / others[b], n) for (a, b), n in joint.items()]
 
 

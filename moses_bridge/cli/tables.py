@@ -118,14 +118,15 @@ def align(
     """
     from moses_bridge.builtin.aligner import link_text, train_aligner
 
-    if (out is None) == (aligner is None):
+    kept = out or aligner
+    if kept is None or (out and aligner):
         raise ConfigError("give --out to train an aligner, or --aligner to use a trained one")
     if links is None and (scores or aligner):
         raise ConfigError("--aligner and --scores need --links, the file for the word links")
     if out is not None:
         train_aligner(source, target, out, kind, jobs)
     if links is not None:
-        report = link_text(source, target, aligner or out, links, scores)
+        report = link_text(source, target, kept, links, scores)
         click.echo(
             f"{report.n_pairs:,} sentence pairs linked, but for {report.n_unlinked:,} with a side that is "
             f"empty or too long; {report.n_unknown:,} of {report.n_words:,} words are unknown to the aligner",

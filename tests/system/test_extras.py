@@ -147,9 +147,8 @@ def test_what_the_code_imports_is_a_dependency_or_of_an_extra() -> None:
     core = {name_of(line) for line in PROJECT["dependencies"]}
     imported = {name for package in OWN for name in imports_of(ROOT / package)}
     brought = {"markupsafe", "huggingface_hub", "llvmlite"}  # by Jinja2, transformers and numba
-    by_others = {"sentencepiece"}  # transformers imports it for some tokenizers
     found = imported - set(sys.stdlib_module_names) - OWN - core - brought
-    assert found == EXTRAS - by_others
+    assert found == EXTRAS
 
 
 def imports_of(folder: Path) -> set[str]:

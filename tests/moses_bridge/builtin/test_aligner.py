@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from pathlib import Path
 
@@ -292,11 +291,12 @@ def test_changed_or_missing_parameters_are_refused(fast_align: Path, tmp_path: P
     assert not (tmp_path / "links").exists()
 
 
-def test_training_refuses_a_pipe_and_a_directory_with_files(tmp_path: Path) -> None:
+def test_training_refuses_a_text_without_words_and_a_directory_with_files(tmp_path: Path) -> None:
+    """A pipe has none when it is read for the second time."""
     source, target = write_reversed_text(tmp_path, 10)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match=r"pipe: .*read twice"):
-        train_aligner(tmp_path / "pipe", target, tmp_path / "new", "fast-align")
+    write_lines(tmp_path / "empty", [b""] * 13)
+    with pytest.raises(InputError, match=r"empty: found no words, .*read twice"):
+        train_aligner(source, tmp_path / "empty", tmp_path / "new", "fast-align")
     with pytest.raises(ConfigError, match="files in it"):
         train_aligner(source, target, tmp_path, "fast-align")
     assert not (tmp_path / "new").exists()
