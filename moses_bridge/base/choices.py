@@ -7,7 +7,7 @@ from typing import Literal
 Origin = Literal["debian", "debian+libreoffice", "libreoffice", "files"]
 Aligner = Literal["hmm", "fast-align", "eflomal"]
 Smoothing = Literal["good-turing", "none"]
-ListFormat = Literal["moses", "marian", "fairseq", "jsonl"]
+ListFormat = Literal["moses", "marian", "fairseq", "jsonl", "joshua"]
 DecoderKind = Literal["auto", "moses", "builtin"]
 Combination = Literal["counts", "mixture", "fill-up", "first-found", "back-off"]
 UnknownPhrases = Literal["renormalise", "zero"]
