@@ -285,6 +285,9 @@ def rescore_nbest(
     mean: Mean = "sentence-log-probs",
     per_word_feature: str = "",
     jobs: int | None = None,
+    list_format: ListFormat = "moses",
+    skip_bad: int = 0,
+    resume: bool = False,
 ) -> int:
     """Append a feature to each entry of an n-best list, as `rescorer nbest` does.
 
@@ -298,6 +301,9 @@ def rescore_nbest(
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
         jobs: threads; None for one per processor.
+        list_format: of the list; the new one has the same.
+        skip_bad: number of entries that get the least value of their sentence, as they cannot be scored.
+        resume: continue an interrupted run.
 
     Returns:
         The number of entries.
@@ -309,13 +315,15 @@ def rescore_nbest(
 
     from moses_bridge.base.machine import n_processors
     from rescorer.contract import choices
-    from rescorer.models.ensemble import ensemble
+    from rescorer.models.ensemble import ensemble, fingerprint
     from rescorer.tables.nbest import add_feature
 
     _check_choice("mean", mean, choices.Mean)
-    scorer = ensemble([named.scorer for named in _scorers(model)], mean)
+    named = _scorers(model)
+    scorer = ensemble([each.scorer for each in named], mean)
     lists = (os.fspath(nbest), Path(source), scorer, feature, os.fspath(out))
-    return add_feature(*lists, jobs or n_processors(), per_word_feature)
+    further = (per_word_feature, False, list_format, skip_bad)
+    return add_feature(*lists, jobs or n_processors(), *further, fingerprint(named, mean), resume)
 
 
 @arguments_named()

@@ -18,7 +18,7 @@ MAX_DIGITS = 18  # of a sentence's number: more would not fit 64 bits
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
 MOSES_LISTS = (
     "Moses writes `0 ||| words ||| LM0= -3.5 TM0= -1 -2 ||| -4`, unless -labeled-n-best-list is false."
-    " `tuning rerank --list-format` reads lists of Marian, fairseq and JSON lines"
+    " --list-format reads lists of Marian, fairseq and JSON lines"
 )
 SEGMENTATION_MARK = re.compile(rb"(?:^|[ \t])(\|\d+-\d+[|,])")
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
@@ -45,6 +45,7 @@ class NBestEntry:
         total: weighted sum of the features.
         rest: further fields (segmentation, alignment), unchanged.
         line_number: 1-based line in the list.
+        line: the line as it is there, without its "\\n"; several hypotheses may have the same.
     """
 
     sentence_id: int
@@ -53,6 +54,7 @@ class NBestEntry:
     total: float
     rest: tuple[bytes, ...]
     line_number: int
+    line: bytes = b""
 
 
 class Segment(NamedTuple):
@@ -91,6 +93,7 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
         total=_number(fields[3].strip(), path, line_number, MOSES_LISTS),
         rest=tuple(fields[4].removeprefix(b" ").split(SEPARATOR)) if len(fields) > 4 else (),
         line_number=line_number,
+        line=line,
     )
 
 
@@ -118,13 +121,14 @@ def format_entry(entry: NBestEntry) -> bytes:
     return SEPARATOR.join(fields)
 
 
-def with_feature(line: bytes, feature: str, value: float) -> bytes:
+def with_feature(line: bytes, feature: str, value: float, field: int = FEATURES_FIELD) -> bytes:
     """Append a feature to a line of an n-best list.
 
     Args:
         line: without its "\\n".
         feature: letters and digits.
         value: natural log-probability.
+        field: the place of the features among the fields.
 
     Raises:
         ValueError: the value is not finite.
@@ -132,9 +136,9 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
     if not math.isfinite(value):
         raise ValueError(f"a feature of an n-best list must be finite, not {value}")
     fields = line.split(BAR)
-    body = fields[FEATURES_FIELD].rstrip(b" ")
-    blanks = fields[FEATURES_FIELD][len(body) :]
-    fields[FEATURES_FIELD] = body + f" {feature}= {value:.6f}".encode() + blanks
+    body = fields[field].rstrip(b" ")
+    blanks = fields[field][len(body) :]
+    fields[field] = body + f" {feature}= {value:.6f}".encode() + blanks
     return BAR.join(fields)
 
 

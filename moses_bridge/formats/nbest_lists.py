@@ -18,26 +18,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import open_record_of, parse_json
 from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     BAR,
+    FEATURES_FIELD,
     MAX_DIGITS,
     NBestEntry,
-    check_feature_name,
     escape_bars,
     format_entry,
     parse_entry,
     parse_features,
     read_nbest,
+    with_feature,
 )
 from moses_bridge.formats.words import split_words
 
@@ -47,6 +50,8 @@ WORD_PENALTY = "WordPenalty0"
 GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
 # Between text and features: word links, scores of words, or nothing.
 BETWEEN = re.compile(rb"\s*(?:(?:\d+-\d+\s+)*|WordScores=\s.*)", re.DOTALL)
+NAMED = re.compile(rb"(\S+)=[ \t]*")  # a feature of Joshua or cdec
+OLD_WORD_SCORES = re.compile(rb"WordScores=(?: +[-+.\w]+(?= |$))*")  # among the features
 LABEL = re.compile(rb"([SHDP])-(\d+)\t")
 HYPOTHESIS = "H-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
@@ -137,9 +142,9 @@ def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
                 expected = "nothing there but word links (0-0 1-2) and WordScores="
                 hint = "Is there a bar ||| in the text? Write &#124;&#124;&#124; for it"
                 raise InputError(path, line_number, found, expected, hint)
-        features = GLUED.sub(rb"\1 ", fields[-2])
+        features = GLUED.sub(rb"\1 ", OLD_WORD_SCORES.sub(b"", fields[-2]))
         known = (fields[0], fields[1], features, fields[-1])
-        yield parse_entry(BAR.join(known), path, line_number)
+        yield replace(parse_entry(BAR.join(known), path, line_number), line=line)
 
 
 @dataclass
@@ -248,7 +253,7 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
     Raises:
         InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
-            that is not a finite number or has a name forbidden in Moses's lists.
+            that is not a finite number, or names that differ in other characters than letters and digits alone.
     """
     places: dict[str, int] = {}  # of the features: JSON objects have no order
     for line_number, line in enumerate(read_lines(path), start=1):
@@ -268,19 +273,34 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
             in_order = dict(sorted(hypothesis.features.items(), key=lambda item: places[item[0]]))
             features = _features(in_order, path, line_number)
             words = escape_bars(hypothesis.text.encode("utf-8", "replace").strip(b" "))
-            yield NBestEntry(number, words, features, 0.0, (), line_number)
+            yield NBestEntry(number, words, features, 0.0, (), line_number, line)
 
 
 def _features(features: dict[str, float], path: StrPath, line_number: int) -> bytes:
     for name, value in features.items():
-        try:
-            check_feature_name(name)
-        except ConfigError as error:
-            expected = "a name of letters and digits, a letter first"
-            raise InputError(path, line_number, f"the feature {name!r}", expected) from error
         if not math.isfinite(value):
             raise InputError(path, line_number, f"{value} as {name}", "a finite number")
-    return " ".join(f"{name}= {float(value)!r}" for name, value in features.items()).encode()
+    names = [_plain_name(name.encode("utf-8", "replace")) for name in features]
+    if len({*names}) < len(names):
+        found = f"the features {', '.join(features)}"
+        raise InputError(path, line_number, found, "names that differ in letters and digits")
+    pairs = zip(names, features.values(), strict=True)
+    return b" ".join(b"%b= %b" % (name, repr(float(value)).encode()) for name, value in pairs)
+
+
+def _plain_name(name: bytes) -> bytes:
+    """The name of a feature in a list of Moses: letters and digits, a letter first."""
+    plain = re.sub(rb"[^A-Za-z0-9]", b"", name)
+    return plain if plain[:1].isalpha() else b"F" + plain
+
+
+def read_joshua_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the entries of a list of Joshua or cdec, `id ||| words ||| NAME=v ||| total`; see `read_nbest`."""
+    for line_number, line in enumerate(read_lines(path), start=1):
+        fields = line.split(BAR)
+        named = [NAMED.sub(lambda name: _plain_name(name[1]) + b"= ", each) for each in fields[2:3]]
+        known = BAR.join([*fields[:2], *named, *fields[3:]])
+        yield replace(parse_entry(known, path, line_number), line=line)
 
 
 READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
@@ -288,4 +308,27 @@ READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
     "marian": read_marian_nbest,
     "fairseq": read_fairseq_nbest,
     "jsonl": read_json_nbest,
+    "joshua": read_joshua_nbest,
 }
+
+
+def with_features(
+    form: ListFormat, entries: Iterable[tuple[NBestEntry, Mapping[str, float]]]
+) -> Iterator[bytes]:
+    """The lines of a list with features added to its entries, given as values by name; all else stays.
+
+    Lists of fairseq, which have no place for a feature, become lists of Moses.
+    """
+    place = -2 if form == "marian" else FEATURES_FIELD
+    for _, group in groupby(entries, lambda each: each[0].line_number):
+        own = list(group)
+        line = format_entry(own[0][0]) if form == "fairseq" else own[0][0].line
+        if form == "jsonl":
+            sentence = json.loads(line)
+            for hypothesis, (_, added) in zip(sentence["hypotheses"], own, strict=True):
+                hypothesis.setdefault("features", {}).update(added)
+            yield json.dumps(sentence, ensure_ascii=False).encode()
+            continue
+        for name, value in own[0][1].items():
+            line = with_feature(line, name, value, place)
+        yield line

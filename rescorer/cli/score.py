@@ -11,6 +11,7 @@ from typing import Annotated
 
 import click
 
+from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.command import command, command_line
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import keep_freed_memory, loading
@@ -214,6 +215,9 @@ class NBestOptions(JobsOptions):
         per_word: Divide the score by the number of words, including </s>.
         feature: Name of the feature: letters and digits.
         per_word_feature: Name of a second feature: the score divided by the number of words, including </s>.
+        list_format: Format of the list.
+        skip_bad: Give up to N hypotheses that cannot be scored the least value of their sentence.
+        resume: Continue an interrupted run.
         out: N-best list to write; the suffix chooses the compression.
     """
 
@@ -224,6 +228,9 @@ class NBestOptions(JobsOptions):
     per_word: bool = False
     feature: str
     per_word_feature: str = ""
+    list_format: ListFormat = "moses"
+    skip_bad: Annotated[Natural, option(metavar="N")] = 0
+    resume: bool = False
     out: FileOrStdout
 
 
@@ -236,7 +243,7 @@ def nbest(
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
     with loading():
-        from rescorer.models.ensemble import ensemble
+        from rescorer.models.ensemble import ensemble, fingerprint
         from rescorer.models.scorer_choice import refuse_settings, scorer_of
         from rescorer.tables.nbest import add_feature
 
@@ -254,7 +261,9 @@ def nbest(
         click.echo(f"{feature}: {each.name}", err=True)
     scorer = ensemble([each.scorer for each in named], options.mean)
     nbest, out = str(options.nbest), str(options.out)
-    add_feature(nbest, options.source, scorer, feature, out, options.jobs, second, options.per_word)
+    files = (nbest, options.source, scorer, feature, out)
+    more = (options.list_format, options.skip_bad, fingerprint(named, options.mean))
+    add_feature(*files, options.jobs, second, options.per_word, *more, options.resume)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,10 +307,9 @@ def lines(
         from rescorer.tables.lines import score_lines
 
     refuse_settings(options.models, pretrained)
+    compute, trust_code = computing.compute, computing.trust_code
     models = [
-        Model(
-            path, computing.compute, computing.trust_code, pretrained if parse_name(path) else None
-        )
+        Model(path, compute, trust_code, pretrained if parse_name(path) else None)
         for path in options.models
     ]
     for model in models:

@@ -84,18 +84,25 @@ def ensemble(scorers: Sequence[Scorer], mean: Mean) -> Scorer:
     return scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
 
 
+def fingerprint(scorers: Sequence[NamedScorer], mean: Mean) -> str:
+    """The fingerprint of one scorer from some."""
+    return f"{mean} {[each.fingerprint for each in scorers]}"
+
+
 def named_ensemble(scorers: Sequence[NamedScorer], mean: Mean) -> NamedScorer:
     """One scorer from two or more, with a name.
 
     Raises:
         ConfigError: there is only one, one comes twice, or see `MeanOfWordProbs`.
     """
-    names, prints = [each.name for each in scorers], [each.fingerprint for each in scorers]
+    names, prints = [each.name for each in scorers], {each.fingerprint for each in scorers}
     if len(scorers) < 2:
         raise ConfigError(
             "a mean is taken of several models: name two at least, or leave --mean out"
         )
-    if len(set(prints)) < len(prints):
+    if len(prints) < len(scorers):
         raise ConfigError(f"a model comes twice: {', '.join(names)}")
     name = f"mean of {mean} of {', '.join(names)}"
-    return NamedScorer(name, ensemble([each.scorer for each in scorers], mean), f"{mean} {prints}")
+    return NamedScorer(
+        name, ensemble([each.scorer for each in scorers], mean), fingerprint(scorers, mean)
+    )

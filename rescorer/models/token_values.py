@@ -14,12 +14,8 @@ from rescorer.models.reading import ReversedSides, in_own_sides
 def token_values(scorer: Scorer, batch: Batch, end: bool = True) -> list[ScoredTokens]:
     """The tokens of each pair's target, the end of sentence last; with reversed sides, of its source.
 
-    Their log-probabilities add up to the pair's value. Words are spelt as in the text, known or not.
-
-    Args:
-        scorer: one that `predicts_tokens`.
-        batch: pairs.
-        end: whether to keep the end of sentence.
+    Their log-probabilities add up to the pair's value; words are spelt as in the text. Without `end` the end of
+    sentence is left out. The scorer must be one that `predicts_tokens`.
 
     Raises:
         UnscorablePair: the scorer has no value for a pair.

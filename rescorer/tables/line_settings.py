@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.choices import LineFormat
 
@@ -38,7 +37,4 @@ class LineSettings:
     tokens: bool = False
     end: bool = True
     format: LineFormat = "text"
-    skip_bad: Annotated[int, AtLeast(0)] = 0
-
-    def __post_init__(self) -> None:
-        check_limits(self)
+    skip_bad: int = 0

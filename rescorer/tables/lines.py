@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,16 +17,16 @@ from pathlib import Path
 from moses_bridge.base.blocks import blocks_of, map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import STANDARD_STREAM, refuse_overwriting
-from moses_bridge.base.progress import LineProgress, print_note
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.text_lines import read_parallel, say
-from moses_bridge.base.textio import Stream, StrPath, place_of
+from moses_bridge.base.textio import StrPath, place_of
 from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import ScoredTokens, Scorer
 from rescorer.models.model import Model
 from rescorer.models.token_values import predicts_tokens, token_values
 from rescorer.tables.line_settings import LineSettings, LineTexts
-from rescorer.tables.pair_values import scored_pairs
+from rescorer.tables.pair_values import scored_pairs, within
 from rescorer.tables.partial_file import compress, open_blocks
 from rescorer.tables.source_table import table_identity
 
@@ -44,42 +44,30 @@ def score_lines(
     resume: bool = False,
     jobs: int = 1,
 ) -> int:
-    """Write the values of models for each line, and return the number of lines; see `rescorer.score_lines`.
-
-    Raises:
-        InputError: the texts differ in their number of lines, or a line cannot be scored.
-        ConfigError: a model needs a source or links and has none, or the settings do not fit it.
-        UserError: another command is writing the file.
-    """
+    """Write the values of models for each line; arguments, result and errors are of `rescorer.score_lines`."""
     paths = [path for path in texts if path is not None]
-    places = [place_of(path) for path in paths]
     names = _checked_names(texts, models, settings)
     refuse_overwriting([out], paths)
-    if resume and any(isinstance(place, Stream) for place in (*places, place_of(out))):
-        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
     content = {
-        "texts": [table_identity(place) for place in places],
+        "texts": [table_identity(place_of(path)) for path in paths],
         "models": [*zip(names, (model.named.fingerprint for model in models), strict=True)],
-        "settings": asdict(settings),
+        "settings": asdict(replace(settings, skip_bad=0)),
     }
-    with open_blocks(place_of(out), content, resume) as sink:
+    with open_blocks(place_of(out), content, resume, paths) as sink:
         if settings.format == "tsv" and not sink.progress["headers"]:
             sink.append(compress(os.fsencode("\t".join(names)) + b"\n", Path(out)), {"headers": 1})
         blocks = _blocks(texts, sink.progress["lines"])
         score = partial(_scored, texts, models, names, settings)
         with LineProgress("lines", paths[0], "lines", sink.progress["lines"]) as progress:
-            for lines, bad in map_in_order(score, blocks, jobs):
-                for n_earlier, error in enumerate(bad, sink.progress["bad"]):
-                    if n_earlier >= settings.skip_bad:
-                        raise error
-                    print_note(f"note: {error}")
+            scored = map_in_order(score, blocks, jobs)
+            for lines in within(settings.skip_bad, scored, sink.progress):
                 data = b"".join(line + b"\n" for line in lines)
-                counts = {"lines": len(lines), "bad": len(bad)}
-                sink.append(compress(data, Path(out)), counts)
+                sink.append(compress(data, Path(out)), {"lines": len(lines)})
                 progress.update(len(lines))
         sink.publish()
-    n_lines, n_bad = sink.progress["lines"], sink.progress["bad"]
-    say(f"note: {os.fspath(out)}: {n_bad:,} of {n_lines:,} lines have no value" if n_bad else "")
+    n_lines = sink.progress["lines"]
+    if n_bad := sink.progress["bad"]:
+        say(f"note: {os.fspath(out)}: {n_bad:,} of {n_lines:,} lines have no value")
     return n_lines
 
 
@@ -136,10 +124,10 @@ def _scored(
             bad.setdefault(row, InputError(path, first + row, error.found, error.expected, hint))
     form = _json_line if settings.format == "jsonl" else _cells
     lines = []
-    for target, row in zip(batch.targets, zip(*columns, strict=True), strict=True):
+    for target, found in zip(batch.targets, zip(*columns, strict=True), strict=True):
         n_words = max(1, len(split_words(target)) + settings.end) if settings.per_word else 1
-        values = [None if each is None else each.log_probs.sum() / n_words for each in row]
-        tokens = [zip(*each, strict=True) if each and settings.tokens else () for each in row]
+        values = [None if each is None else each.log_probs.sum() / n_words for each in found]
+        tokens = [zip(*each, strict=True) if each and settings.tokens else () for each in found]
         lines.append(form(names, values, tokens))
     return lines, [error for _, error in sorted(bad.items())]
 

@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from moses_bridge.base.blocks import map_in_order
+from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress, print_note
-from moses_bridge.base.text_lines import read_text_lines
-from moses_bridge.base.textio import open_write, read_lines
-from moses_bridge.formats.nbest import (
-    NBestEntry,
-    check_feature_name,
-    parse_entry,
-    parse_features,
-    with_feature,
-)
+from moses_bridge.base.text_lines import read_text_lines, say
+from moses_bridge.base.textio import place_of
+from moses_bridge.formats.nbest import NBestEntry, check_feature_name, parse_features
+from moses_bridge.formats.nbest_lists import READERS, with_features
 from moses_bridge.formats.words import split_words
-from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.batch import Batch
 from rescorer.contract.numbered_phrases import distinct
 from rescorer.contract.scorer import Scorer
+from rescorer.tables.pair_values import scored_pairs, within
+from rescorer.tables.partial_file import compress, open_blocks
+from rescorer.tables.source_table import table_identity
 
 SOME_LINKS = (
     "an NNJM reads the source words at the same relative places for the former, "
@@ -50,13 +48,6 @@ class _Key(NamedTuple):
     links: bytes
 
 
-@dataclass(frozen=True)
-class _Hypothesis:
-    line: bytes
-    line_number: int
-    key: _Key
-
-
 def add_feature(
     nbest: str,
     source: Path,
@@ -66,15 +57,19 @@ def add_feature(
     jobs: int = 1,
     per_word_feature: str = "",
     per_word: bool = False,
+    list_format: ListFormat = "moses",
+    skip_bad: int = 0,
+    fingerprint: str = "",
+    resume: bool = False,
 ) -> int:
-    """Append `NAME= value` to each entry's features, and return the number of entries.
+    """Add a feature to each entry, in the format of the list, and return the number of entries.
 
     Every other byte stays. The value is the scorer's for the entry's words, given the source
     sentence of its id; a probabilistic model's is the natural log-probability, </s> included.
     Totals do not change, since the feature has no weight yet. Ids need not be contiguous.
 
     The arguments are those of `rescorer.rescore_nbest`; with per_word the value of the one feature
-    is divided by the number of words + 1.
+    is divided by the number of words + 1. The fingerprint of the scorer guards `resume`.
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.
@@ -83,19 +78,31 @@ def add_feature(
     """
     features = [feature, *filter(None, [per_word_feature])]
     by_words = (True,) if per_word else (False, True)
-    _check_names(features)
+    for name in features:
+        check_feature_name(name)
+    if len(set(features)) < len(features):
+        raise ConfigError(f"two features of the name {features[0]}; give the second another name")
     refuse_overwriting([out], [nbest, source])
     sentences, named = list(read_text_lines(source)), list(zip(features, by_words, strict=False))
-    n_entries, counts = 0, Counter[str]()
-    with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
-        links = counts if scorer.needs_links else None
-        blocks = _blocks(nbest, source, len(sentences), features, links)
-        for lines in map_in_order(
-            lambda block: _with_scores(block, sentences, scorer, named, nbest), blocks, jobs
-        ):
-            stream.writelines(line + b"\n" for line in lines)
-            n_entries += len(lines)
-            progress.update(len(lines))
+    files = [table_identity(place_of(path)) for path in (nbest, source)]
+    content = {"files": files, "format": list_format, "features": named, "scorer": fingerprint}
+    counts = Counter[str]()
+    with open_blocks(place_of(out), content, resume, [nbest]) as sink:
+        n_done, links = sink.progress["items"], counts if scorer.needs_links else None
+        entries = islice(READERS[list_format](nbest), n_done, None)
+        blocks = _blocks(entries, nbest, source, len(sentences), features, links)
+        score = partial(_with_scores, sentences, scorer, named, nbest)
+        scored = map_in_order(score, blocks, jobs)
+        with LineProgress(feature, nbest, "hypotheses", n_done) as progress:
+            for block in within(skip_bad, scored, sink.progress):
+                data = b"".join(line + b"\n" for line in with_features(list_format, block))
+                sink.append(compress(data, Path(out)), {"items": len(block)})
+                progress.update(len(block))
+        sink.publish()
+    n_entries = sink.progress["items"]
+    if n_bad := sink.progress["bad"]:
+        told = f"{n_bad:,} of {n_entries:,} hypotheses have the least value of their sentence"
+        say(f"note: {feature}: {told}")
     if counts["unlinked"] or counts["unlinked words"]:
         print_note(
             f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
@@ -105,27 +112,26 @@ def add_feature(
 
 
 def _blocks(
+    entries: Iterable[NBestEntry],
     nbest: str,
     source: Path,
     n_sentences: int,
     features: Sequence[str],
     counts: Counter[str] | None,
-) -> Iterator[list[_Hypothesis]]:
+) -> Iterator[list[tuple[NBestEntry, _Key]]]:
     """Blocks of whole sentences, large enough for efficient batches; links are read with counts alone."""
-    block: list[_Hypothesis] = []
-    for line_number, line in enumerate(read_lines(nbest), start=1):
-        entry = parse_entry(line, nbest, line_number)
+    block: list[tuple[NBestEntry, _Key]] = []
+    for entry in entries:
         _check(entry, nbest, source, n_sentences, features)
         full = len(block) >= ENTRIES_AT_ONCE
-        if full and entry.sentence_id != block[-1].key.sentence_id:
+        if full and entry.sentence_id != block[-1][0].sentence_id:
             yield block
             block = []
         links = b""
         if counts is not None:
             links = _links(entry, nbest)
             counts.update(_unlinked(entry.words, links))
-        key = _Key(entry.sentence_id, entry.words, links)
-        block.append(_Hypothesis(line, line_number, key))
+        block.append((entry, _Key(entry.sentence_id, entry.words, links)))
     if block:
         yield block
 
@@ -149,13 +155,6 @@ def _unlinked(words: bytes, links: bytes) -> dict[str, int]:
     return {"words": n_words, "unlinked words": n_words - len(linked)}
 
 
-def _check_names(features: Sequence[str]) -> None:
-    for name in features:
-        check_feature_name(name)
-    if len(set(features)) < len(features):
-        raise ConfigError(f"two features of the name {features[0]}; give the second another name")
-
-
 def _check(
     entry: NBestEntry, nbest: str, source: Path, n_sentences: int, features: Sequence[str]
 ) -> None:
@@ -171,47 +170,36 @@ def _check(
 
 
 def _with_scores(
-    block: Sequence[_Hypothesis],
     sentences: Sequence[bytes],
     scorer: Scorer,
     features: Sequence[tuple[str, bool]],
     nbest: str,
-) -> list[bytes]:
-    """The lines with the features, each the value, or the value per word."""
-    lines = []
-    for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
-        line, n_words = hypothesis.line, len(split_words(hypothesis.key.words)) + 1
-        for name, is_per_word in features:
-            line = with_feature(line, name, value / n_words if is_per_word else value)
-        lines.append(line)
-    return lines
+    block: Sequence[tuple[NBestEntry, _Key]],
+) -> tuple[list[tuple[NBestEntry, dict[str, float]]], list[InputError]]:
+    """The entries with their features, each the value, or the value per word; errors of those without one.
 
-
-def _values(
-    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
-) -> list[float]:
-    """The value of each hypothesis; one repeated in a sentence is computed once."""
-    different, which = distinct([hypothesis.key for hypothesis in block])
+    A hypothesis repeated in a sentence is computed once. Instead of a missing value there is the least one of
+    its sentence; of a sentence without any, of the block.
+    """
+    different, which = distinct([key for _, key in block])
     batch = Batch(
         [sentences[key.sentence_id] for key in different],
         [key.words for key in different],
         [key.links for key in different] if scorer.needs_links else None,
     )
-    try:
-        values = scorer.values(batch)
-    except UnscorablePair as error:
-        line = _line_of(different[error.row], block)
-        raise InputError(nbest, line, error.found, error.expected, error.hint) from error
-    strange = np.flatnonzero(~np.isfinite(values))
-    if len(strange):
-        row = int(strange[0])
-        hint = "train the model again, with a lower learning_rate"
-        line = _line_of(different[row], block)
-        raise InputError(nbest, line, f"the score {values[row]}", "a finite score", hint)
-    found: list[float] = values[which].tolist()
-    return found
-
-
-def _line_of(key: _Key, block: Sequence[_Hypothesis]) -> int:
-    """The first line of a block with that key."""
-    return next(each.line_number for each in block if each.key == key)
+    values, faults = scored_pairs(lambda part: scorer.values(part).tolist(), batch, float)
+    least = dict[int, float]()
+    for key, value in zip(different, values, strict=True):
+        if value is not None:
+            least[key.sentence_id] = min(value, least.get(key.sentence_id, value))
+    lines, bad = [], []
+    for (entry, key), number in zip(block, which.tolist(), strict=True):
+        value, n_words = values[number], len(split_words(key.words)) + 1
+        if value is None:
+            error = faults[number]
+            place = (nbest, entry.line_number)
+            bad.append(InputError(*place, error.found, error.expected, error.hint))
+            value = least.get(key.sentence_id, min(least.values(), default=0.0))
+        row = {name: value / n_words if by_word else value for name, by_word in features}
+        lines.append((entry, row))
+    return lines, bad

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 
 Value = TypeVar("Value")
@@ -17,11 +20,7 @@ NOT_FINITE = ("a finite score", "train the model again, with a lower learning_ra
 def scored_pairs(
     score: Callable[[Batch], Sequence[Value]], batch: Batch, total: Callable[[Value], float]
 ) -> tuple[list[Value | None], dict[int, UnscorablePair]]:
-    """Score pairs, leaving out those that raise an error; a value whose total is not finite is none.
-
-    Returns:
-        The value of each pair, or None; the errors of the latter by the place of the pair.
-    """
+    """Score pairs: None for one that raises an error or whose total is not finite; the errors by row."""
     values: list[Value | None] = [None] * len(batch)
     faults, left = dict[int, UnscorablePair](), list(range(len(batch)))
     while left:
@@ -39,3 +38,16 @@ def scored_pairs(
                 faults[row] = UnscorablePair(row, batch, None, told, *NOT_FINITE)
         break
     return values, dict(sorted(faults.items()))
+
+
+def within(
+    skip_bad: int, blocks: Iterable[tuple[Value, list[InputError]]], progress: Counter[str]
+) -> Iterator[Value]:
+    """Yield blocks; count and print the errors of pairs without a value, and raise the first of too many."""
+    for block, bad in blocks:
+        for error in bad:
+            if progress["bad"] >= skip_bad:
+                raise error
+            progress["bad"] += 1
+            print_note(f"note: {error}")
+        yield block

@@ -12,7 +12,7 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from moses_bridge.base.textio import (
     Stream,
     StrPath,
     hidden_beside,
+    is_stream,
     named_errors,
     no_link,
     open_write_packed,
@@ -172,13 +173,16 @@ class StreamOutput(ExitStack):
 
 @contextlib.contextmanager
 def open_blocks(
-    out: Place, settings: Mapping[str, Any], resume: bool
+    out: Place, settings: Mapping[str, Any], resume: bool, inputs: Sequence[StrPath] = ()
 ) -> Iterator[PartialFile | StreamOutput]:
     """Open an output for its blocks; a file is locked until the end of the `with` block.
 
     Raises:
+        ConfigError: a run on streams is to be continued.
         UserError: another command is writing the file.
     """
+    if resume and any(map(is_stream, (out, *inputs))):
+        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
     if isinstance(out, Stream):
         with StreamOutput(out) as stream:
             yield stream

@@ -342,7 +342,8 @@ mean: Mean | None = None, column_format: ColumnFormat = 'prob', ini: StrPath | N
 ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, jobs: int | None = None) \
 -> list[str]
 rescore_nbest(nbest: StrPath, source: StrPath, out: StrPath, model: Model | Sequence[Model], feature: str, \
-mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None) -> int
+mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None, \
+list_format: ListFormat = 'moses', skip_bad: int = 0, resume: bool = False) -> int
 score_lines(source: StrPath, target: StrPath | None, out: StrPath, models: Model | Sequence[Model], \
 links: StrPath | None = None, settings: Mapping[str, Any] | None = None, resume: bool = False, \
 jobs: int | None = None) -> int

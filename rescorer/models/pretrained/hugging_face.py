@@ -249,12 +249,7 @@ def load_hugging_face(
 
 
 def load_network(directory: Path, compute: Compute, make: Any, expected: str) -> Any:
-    """A model of a class of transformers, in evaluation mode, on its device.
-
-    Raises:
-        InputError: the directory has no such model, or not all its weights.
-        ConfigError: there is no such device.
-    """
+    """A model of a class of transformers, in evaluation mode; for errors see `load_hugging_face`."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     has_source = make is AutoModelForSeq2SeqLM

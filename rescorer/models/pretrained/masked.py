@@ -74,12 +74,7 @@ class MaskedScorer(SubwordScorer):
 
 
 def load_masked(directory: Path, settings: PretrainedSettings, compute: Compute) -> MaskedScorer:
-    """Load a masked language model and its tokenizer as written by `save_pretrained`.
-
-    Raises:
-        InputError: the directory has no such model, or no tokenizer with a mask.
-        ConfigError: there is no such device.
-    """
+    """Load a masked language model with its tokenizer; for errors see `load_hugging_face`."""
     model = load_network(directory, compute, AutoModelForMaskedLM, "a masked language model")
     tokenizer = load_tokenizer(directory)
     if tokenizer.mask_token_id is None:

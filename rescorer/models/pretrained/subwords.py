@@ -160,11 +160,7 @@ class Subwords:
 
 
 def load_tokenizer(directory: Path) -> Any:
-    """The tokenizer beside a model.
-
-    Raises:
-        InputError: there is none, or none that loads.
-    """
+    """The tokenizer beside a model; an InputError if there is none, or none that loads."""
     from transformers import AutoTokenizer
 
     hint = "Save it there with its save_pretrained; for CTranslate2 convert with --copy_files"

@@ -72,6 +72,33 @@ def test_marians_features_are_found_after_links_and_scores_of_words(tmp_path: Pa
     assert read(MARIAN_GLUED, "marian", tmp_path, 1) == [(0, b"yes", b"F0= -1.25")]
 
 
+def test_scores_of_words_among_the_features_of_older_versions_of_marian(tmp_path: Path) -> None:
+    lines = b"""\
+0 ||| a ||| F0= -1 WordScores= -0.5 -2e-05 ||| -1
+0 ||| a b ||| WordScores= -1.5 -0.2 -inf F0= -2 ||| -2
+"""
+    found = read(lines, "marian", tmp_path, 1)
+    assert [features.split() for _, _, features in found] == [[b"F0=", b"-1"], [b"F0=", b"-2"]]
+
+
+def test_names_of_features_keep_their_letters_and_digits(tmp_path: Path) -> None:
+    """In JSON lines, and in lists as Joshua and cdec print them."""
+    line = '{"hypotheses": [{"text": "a", "features": {"comet-qe": 0.5, "lm_score": -2, "1": 3}}]}'
+    assert read(line.encode(), "jsonl", tmp_path, 1) == [
+        (0, b"a", b"cometqe= 0.5 lmscore= -2.0 F1= 3.0")
+    ]
+    lines = b"""\
+0 ||| the house ||| lm_0=-3.0 tm_pt_0=-1.5 WordPenalty=-0.86 ||| -4.36
+0 ||| a=b ||| lm_0=-2.0 tm_pt_0=-2.5 WordPenalty= 1 ||| -4.5
+"""
+    assert read(lines, "joshua", tmp_path, 1) == [
+        (0, b"the house", b"lm0= -3.0 tmpt0= -1.5 WordPenalty= -0.86"),
+        (0, b"a=b", b"lm0= -2.0 tmpt0= -2.5 WordPenalty= 1"),
+    ]
+    with pytest.raises(InputError, match="list:1: found lm0 twice"):
+        read(b"0 ||| a ||| lm_0=-3.0 lm0=-1.5 ||| -4.36\n", "joshua", tmp_path, 1)
+
+
 def test_fairseqs_text_is_that_without_subwords_and_its_logarithms_become_natural(
     tmp_path: Path,
 ) -> None:
@@ -127,9 +154,7 @@ def test_links_of_no_word_are_links(tmp_path: Path) -> None:
     ],
 )
 def test_lists_of_other_programs_name_the_option_that_reads_them(tmp_path: Path, line: str) -> None:
-    with pytest.raises(
-        InputError, match=r"list:1: .* `tuning rerank --list-format` reads"
-    ) as error:
+    with pytest.raises(InputError, match=r"list:1: .* --list-format reads") as error:
         read(line.encode(), "moses", tmp_path, 1)
     assert "LM0= -3.5" in error.value.hint
 
@@ -166,7 +191,7 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("fairseq", "-3.0000", "x", "list:10: found the score 'x -1.0000', expected finite"),
         ("fairseq", "P-1\t-3.0000 -1.0000\n", "", r"list:8: found the features Score0 \(1\), exp"),
         ("jsonl", ', "QE": 0.0', "", r"list:2: found the features LM0 \(1\), expected"),
-        ("jsonl", '"LM0": -3', '"LM_0": -3', "list:2: found the feature 'LM_0', expected a name"),
+        ("jsonl", '"LM0": -3', '"LM0": 1, "LM_0": -3', "list:2: .*LM0, QE, LM_0, expected names that"),
         ("jsonl", '"LM0": -3', '"LM0": NaN', "list:2: found nan as LM0, expected a finite"),
         ("jsonl", '"LM0": -3', '"LM0": "x"', "list:2: found 'x' in .*LM0.*, expected float"),
         ("jsonl", '"text": ""', '"words": ""', "list:2: .*text"),

@@ -8,8 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 import rescorer.tables.nbest
+from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
+from moses_bridge.formats.nbest_lists import READERS
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import Scorer
 from rescorer.models.scorer_choice import RandomScorer
@@ -255,3 +257,110 @@ def test_a_score_that_is_no_number_is_refused_with_its_line(source: Path) -> Non
     lines = [b"0 ||| a ||| A= 1 ||| -1", b"0 ||| c d ||| A= 1 ||| -1", b"1 ||| c d ||| A= 1 ||| -1"]
     with pytest.raises(InputError, match=r":2: found the score nan, expected a finite score"):
         written(b"".join(line + b"\n" for line in lines), source, Diverged())
+
+
+MARIAN = b"""\
+0 ||| c ||| 0-0 ||| WordScores= -0.1 -0.2 ||| F0= -1.25 F1= -2 ||| -0.8
+2 ||| a b ||| F0=-1.25 ||| -1.3
+"""
+FAIRSEQ = b"S-0\tzero\nH-0\t-0.5\tc\nS-2\ttwo\nH-2\t-0.5\ta b\nD-2\t-0.5\ta b\n"
+JSON = """\
+{"id": 0, "hypotheses": [{"features": {"LM0": -1.5}, "text": "c"}], "source": "\u00e9"}
+{"id": 2, "hypotheses": [{"text": "a b"}, {"text": "", "features": {}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "nbest", "expected"),
+    [
+        (
+            "marian",
+            MARIAN,
+            MARIAN.replace(b"F1= -2", b"F1= -2 A= 1001.000000").replace(
+                b"F0=-1.25", b"F0=-1.25 A= 1002.000000"
+            ),
+        ),
+        (
+            "joshua",
+            b"0 ||| c ||| lm_0=-3.0 ||| -3.0\n",
+            b"0 ||| c ||| lm_0=-3.0 A= 1001.000000 ||| -3.0\n",
+        ),
+        (
+            "fairseq",
+            FAIRSEQ,
+            b"0 ||| c  ||| Score0= -0.34657359 A= 1001.000000 ||| -0.346574\n"
+            b"2 ||| a b  ||| Score0= -0.34657359 A= 1002.000000 ||| -0.346574\n",
+        ),
+        (
+            "jsonl",
+            JSON.encode(),
+            JSON.replace("-1.5", '-1.5, "A": 1001.0')
+            .replace('"a b"', '"a b", "features": {"A": 1002.0}')
+            .replace("{}", '{"A": 1000.0}')
+            .encode(),
+        ),
+    ],
+)
+def test_a_list_of_another_program_keeps_its_format(
+    source: Path, form: ListFormat, nbest: bytes, expected: bytes
+) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(nbest)
+    add_feature(str(path), source, LengthsInThousands(), "A", str(out), list_format=form)
+    assert out.read_bytes() == expected
+    again = [entry.words for entry in READERS["moses" if form == "fairseq" else form](out)]
+    assert again == [entry.words for entry in READERS[form](path)]
+
+
+class NoSingleWords(LengthsInThousands):
+    """Refuses targets of one word, and has no number for those of three."""
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(batch.targets):
+            if len(target.split()) == 1:
+                raise UnscorablePair(row, batch, "target", "1 word", "2", "Leave it out")
+        values = super().values(batch)
+        values[[len(target.split()) == 3 for target in batch.targets]] = np.nan
+        return values
+
+
+def test_hypotheses_without_a_value_get_the_least_one_of_their_sentence(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [(2, "a b c d"), (2, "a"), (2, "a b"), (0, "a b c"), (1, "a b c d e"), (2, "a")]
+    nbest, out = source.parent / "nbest", source.parent / "out"
+    nbest.write_text("".join(f"{at} ||| {words} ||| ||| 0\n" for at, words in lines))
+    given = (str(nbest), source, NoSingleWords(), "A", str(out), 1, "B")
+    add_feature(*given, skip_bad=3)
+    found = [parse_features(entry, out) for entry in read_nbest(out)]
+    assert [row["A"][0] for row in found] == [1004, 1002, 1002, 1002, 2005, 1002]
+    assert [row["B"][0] for row in found] == pytest.approx(
+        [1004 / 5, 1002 / 2, 1002 / 3, 1002 / 4, 2005 / 6, 1002 / 2]
+    )
+    told = capsys.readouterr().err
+    assert "nbest:2: found 1 word on the target side" in told and "nbest:6: found 1 word" in told
+    assert "nbest:4: found the score nan" in told
+    assert "A: 3 of 6 hypotheses have the least value of their sentence" in told
+    with pytest.raises(InputError, match="nbest:6: found 1 word"):
+        add_feature(*given, skip_bad=2)
+
+
+def test_an_interrupted_run_is_continued(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = written(NBEST, source, LengthsInThousands())
+    monkeypatch.setattr(rescorer.tables.nbest, "ENTRIES_AT_ONCE", 1)
+    nbest, out = source.parent / "nbest", source.parent / "continued"
+
+    class Dying(LengthsInThousands):
+        def values(self, batch: Batch) -> NDArray[np.float64]:
+            if b"c" in batch.targets:
+                raise KeyboardInterrupt
+            return super().values(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        add_feature(str(nbest), source, Dying(), "RNN0", str(out))
+    assert not out.exists()
+    scorer = LengthsInThousands()
+    assert add_feature(str(nbest), source, scorer, "RNN0", str(out), resume=True) == 4
+    assert out.read_bytes() == expected and (b"two", b"a b") not in scorer.seen
+    with pytest.raises(ConfigError, match="cannot be resumed"):
+        add_feature(str(nbest), source, scorer, "RNN0", "-", resume=True)
