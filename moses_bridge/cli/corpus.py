@@ -77,7 +77,7 @@ class CorpusOptions(ConfigOptions):
 def corpus(languages: Languages, options: CorpusOptions) -> None:
     """Make a corpus, split into train, dev and test.
 
-    Its text is tokenised and lowercased.
+    Its text is tokenised, and lowercased unless the settings name another case.
 
     \b
     Example:

@@ -130,8 +130,8 @@ class PlainText:
             if source > 0 or (source == 0 and word not in best):
                 text = line.plain[slice(*line.spans[source])]
             if begins and any(map(str.isalnum, text)):
-                text = text if WHOLE.match(text) else text[:1].upper() + text[1:]
-                begins = False
+                is_kept = source > 0 or WHOLE.match(text)
+                text, begins = text if is_kept else text[:1].upper() + text[1:], False
             begins = begins or text in ENDS_SENTENCE
             cased.append(text)
         return cased

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -83,6 +84,14 @@ def test_lines_are_translated_with_their_tags_placeholders_and_capitals(system: 
     assert "(8 of 19)" in note and "'software' (1)" in note
     with moses_bridge.load(system, {"jobs": 1, "tags": "drop", "sentences": True}) as translator:
         assert translator.translate(["The <b>package</b>. It is."]) == ["Le paquet. It est."]
+
+
+def test_the_public_names() -> None:
+    assert moses_bridge.__all__ == ["UserError", "load"]
+    names = (
+        "(system: 'Path | str', settings: 'Mapping[str, Any] | None' = None) -> 'TextTranslator'"
+    )
+    assert str(inspect.signature(moses_bridge.load)) == names
 
 
 def test_a_wrong_setting_is_refused(system: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,16 @@ def test_words_are_those_of_the_corpus_and_placeholders_are_whole(lower: PlainTe
 def test_what_is_copied_is_written_as_it_was(tmp_path: Path, text: str) -> None:
     english = PlainText(TextForm("en", "en", "keep"), tmp_path)
     assert copy(english, text) == text
+
+
+def test_no_letter_of_what_is_copied_is_lost(tmp_path: Path) -> None:
+    plain = PlainText(TextForm("en", "en", "keep"), tmp_path)
+    letters = [*"ab Z1 .,:;!?'\"“”‘’«»()[]{}<>/|&%$#@-_\té漢か😀=*+~`^\\İ", "<b>", "</b>", "<br/>"]
+    letters += ["%s", "{x}", "&lt;", "http://a.b/c", "...", "__term0__", "\u200b", "\u00a0"]
+    rng = random.Random(1)
+    for _ in range(1000):
+        text = "".join(rng.choices(letters, k=rng.randint(0, 14)))
+        assert sorted("".join(copy(plain, text).split())) == sorted("".join(text.split()))
 
 
 def test_names_and_beginnings_have_capitals(lower: PlainText) -> None:
