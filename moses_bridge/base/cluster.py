@@ -222,7 +222,7 @@ class Workers(Generic[Item, Result]):
         self.workers: list[Any] = []
         self.idle: list[Any] = []
         # Worker, number and item by the promise of the result; without a number: of the preparation.
-        self.calls: dict[Any, tuple[Any, int | None, Item | None]] = {}
+        self.calls: dict[Any, tuple[Any, int | None, Any]] = {}
         self.losses = Counter[int | None]()  # of workers, by the number of the item
 
     def __enter__(self) -> Self:

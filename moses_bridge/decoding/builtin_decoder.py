@@ -10,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
@@ -29,7 +27,7 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
     source_text,
 )
-from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model, no_phrases_alone
 from moses_bridge.decoding.interface import (
     DEFAULT_POP_LIMIT,
     DEFAULT_STACK_SIZE,
@@ -47,15 +45,9 @@ SEARCH = "the search of the built-in decoder (20 s to a minute)"
 
 
 class BuiltinDecoder:
-    """The decoder of this package.
+    """The decoder of this package, in `jobs` processes sharing the memory of the model, which is loaded here.
 
-    Args:
-        ini: the model, loaded here.
-        config: settings of the search.
-        jobs: processes sharing the model's memory.
-
-    Attributes:
-        scorers: processes of neural models, kept from one text to the next.
+    `scorers`, the processes of neural models, are kept from one text to the next.
     """
 
     def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
@@ -65,7 +57,7 @@ class BuiltinDecoder:
         with CompilationNotice(READING):
             self._model = load_model(ini, config.table_limit, config.distortion_limit)
         self._limits = _limits(self._model, config)
-        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
+        self._alone = no_phrases_alone(self._model.table.rows)
         self._neural = config.neural_lms
         self.scorers = CachedScorers()  # starting them takes seconds, and a tuning decodes often
         names = {column.name for column in self._model.features}
@@ -125,7 +117,7 @@ class BuiltinDecoder:
         model, limits = self._model, self._limits
         given = {**model.ini.weights, **(weights or {})}
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
-        weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
+        weighted = make_weighted_model(model, model.weight_vector(given), self._alone)
         translator = Translator(model, weighted, limits, model.sparse_weights(given))
         return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
 

@@ -34,12 +34,7 @@ from moses_bridge.formats.words import split_words
 
 
 def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
-    """Load a model once, for any number of calls of `decode`.
-
-    Args:
-        ini: the moses.ini.
-        config: settings of the search.
-        jobs: sentences translated at the same time.
+    """Load a model once, for any number of calls of `decode`, which translate `jobs` sentences at a time.
 
     Raises:
         ConfigError: jobs is below 1, Moses is asked for but not installed, or the ini has something
@@ -64,23 +59,14 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
 
 
 class MosesDecoder:
-    """The program `moses`, started for each call.
+    """The program `moses`, started for each call with `jobs` threads.
 
     Moses resolves relative paths from its working directory alone, so it gets an ini with absolute ones.
-
-    Args:
-        program: its path.
-        ini: the model.
-        config: settings of the search.
-        jobs: threads.
     """
 
     def __init__(self, program: Path, ini: MosesIni, config: DecoderConfig, jobs: int) -> None:
-        self._program = program
-        self._ini = ini
-        self._config = config
-        self._jobs = jobs
-        self._ini_path = ini.path
+        self._program, self._config, self._jobs = program, config, jobs
+        self._ini, self._ini_path = ini, ini.path
         self._written = ExitStack()
         absolute = with_absolute_paths(ini)
         if absolute.lines != ini.lines:
@@ -144,7 +130,9 @@ class MosesDecoder:
             command += ["-feature-overwrite", " ".join(limits)] if limits else []
         if weights:
             _check_overwrite(ini, weights)
-            command += ["-weight-overwrite", _overwrite_text(weights)]
+            values = {name: map(format_weight, row) for name, row in weights.items()}
+            texts = [f"{name}= {b' '.join(row).decode()}" for name, row in values.items()]
+            command += ["-weight-overwrite", " ".join(texts)]
         return command
 
     def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
@@ -185,10 +173,3 @@ def _n_weights(ini: MosesIni, name: str) -> int:
     is_sparse = name.startswith(sparse_beginnings(ini.features))
     found = [feature.n_scores for feature in ini.features if feature.name == name]
     return sum(found) if found or not is_sparse else 1
-
-
-def _overwrite_text(weights: Weights) -> str:
-    return " ".join(
-        " ".join([f"{name}=", *(format_weight(value).decode() for value in values)])
-        for name, values in weights.items()
-    )

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -17,7 +15,7 @@ from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines
-from moses_bridge.builtin.decoder.model import Model, load_model
+from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
@@ -25,7 +23,7 @@ from moses_bridge.builtin.decoder.translator import (
     check_source,
     effective_distortion_limit,
 )
-from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.decoding.builtin_decoder import READING, SEARCH, write_translations
 from moses_bridge.decoding.interface import DecoderConfig, Weights
 from moses_bridge.formats.moses_ini import read_ini
@@ -93,7 +91,8 @@ def _forced_translator(
     model = load_model(ini, table_limit, config.distortion_limit)
     limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
     sparse = model.sparse_weights(weights)
-    return ForcedTranslator(model, _weighted(model, weights), limits, targets, sparse)
+    weighted = make_weighted_model(model, model.weight_vector(weights))
+    return ForcedTranslator(model, weighted, limits, targets, sparse)
 
 
 def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weights | None) -> None:
@@ -114,13 +113,9 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
     with CompilationNotice(READING):
         model = load_model(ini, ALL_ROWS, None)
         sparse = model.sparse_weights(weights)
-        translator = Translator(model, _weighted(model, weights), NO_SEARCH, sparse)
+        weighted = make_weighted_model(model, model.weight_vector(weights))
+        translator = Translator(model, weighted, NO_SEARCH, sparse)
         sources = list(read_text_lines(source))
         check_source(sources, model, source)
         lines = rescored_lines(translator, sources, nbest)
         write_lines(out, track_lines(lines, "score n-best list", nbest, "hypotheses"))
-
-
-def _weighted(model: Model, weights: Weights | None) -> WeightedModel:
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    return make_weighted_model(model, lm_scores, model.weight_vector(weights))

@@ -82,21 +82,13 @@ class DecoderConfig:
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """The words of a text without a translation of their own, which a decoder copies.
-
-    Attributes:
-        source: the text.
-        ini: the model.
-        n_words: words of the text.
-        counts: how often each unknown word occurs.
-        n_known_in_lower_case: occurrences of unknown words that are known in lower case.
-    """
+    """The words of a text of n_words words without a translation of their own, which a decoder copies."""
 
     source: Path
     ini: Path
     n_words: int
-    counts: Counter[bytes]
-    n_known_in_lower_case: int = 0
+    counts: Counter[bytes]  # how often each unknown word occurs
+    n_known_in_lower_case: int = 0  # occurrences of unknown words that are known in lower case
 
     def note(self) -> str:
         """Their share and the most frequent ones, in one line; empty for a text without words."""
@@ -148,20 +140,12 @@ class Decoder(Protocol):
 
 
 def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | None]) -> None:
-    """Refuse outputs that are the text to translate, the ini or a file named in it.
-
-    Raises:
-        ConfigError: an output is one of them, or two outputs are one file.
-    """
+    """Refuse outputs that are the text, the ini, a file named in it, or each other, with a ConfigError."""
     written = [path for path in outputs if path is not None]
     refuse_overwriting(written, [source, *ini.files()])
 
 
 def check_nbest_size(nbest_size: int) -> None:
-    """Refuse lists without entries.
-
-    Raises:
-        ConfigError: nbest_size is below 1.
-    """
+    """Refuse lists without entries: ConfigError if nbest_size is below 1."""
     if nbest_size < 1:
         raise ConfigError(f"nbest_size is {nbest_size}; the smallest value is 1")

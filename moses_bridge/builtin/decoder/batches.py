@@ -58,13 +58,7 @@ class NeuralWork:
 
 @dataclass(frozen=True)
 class Work:
-    """The part of the work common to all processes.
-
-    Attributes:
-        translator: translator of single sentences, without neural models.
-        nbest: format of the n-best lines; None for no lists.
-        neural: the neural models, if any.
-    """
+    """The part of the work common to all processes; without `nbest` there are no n-best lists."""
 
     translator: Translator
     nbest: NBestFormat | None
@@ -81,7 +75,7 @@ class Work:
         return [] if self.neural is None else [lm.command for lm in self.neural.lms]
 
     def open(self, cached: CachedScorers, number: int = 0) -> BatchTranslator:
-        """Return a translator for this process, number `number` of those translating the text."""
+        """Return a translator for this process, by its number among those translating the text."""
         if self.neural is None:
             return self.translator
         keep_freed_memory()  # each text has tables of n-grams that grow

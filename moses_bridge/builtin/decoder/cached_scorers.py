@@ -54,14 +54,9 @@ NO_CODES, NO_VALUES = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 class CachedScorer:
-    """An `NgramScorer` computing no value again that an earlier text requested.
+    """An `NgramScorer`, process `number` of its model, computing no value again that an earlier text requested.
 
-    A value depends on an n-gram, and on a place of a sentence if the model sees the source.
-
-    Args:
-        scorer: a process of the model; a value must depend on nothing else.
-        known: the known values of the model.
-        number: number of the process.
+    A value depends on nothing but an n-gram, and a place of a sentence if the model sees the source.
     """
 
     def __init__(self, scorer: NgramScorer, known: CachedValues, number: int = 0) -> None:
@@ -73,11 +68,7 @@ class CachedScorer:
         self._are_new = False
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
-        """See `NgramScorer`.
-
-        Raises:
-            UserError: the model numbers words differently than in its first process.
-        """
+        """See `NgramScorer`; UserError if the model numbers words differently than in its first process."""
         ids, first_ids = self._word_ids, self._known.word_ids.get(0, self._word_ids)
         new = [word for word in dict.fromkeys(words) if word not in ids]
         ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
@@ -133,13 +124,7 @@ class CachedScorer:
 
 
 class NewValues(NamedTuple):
-    """The additions of a text to `CachedValues`.
-
-    Attributes:
-        sentences: a number for each sentence.
-        codes: (n,) hashes of n-grams.
-        values: (n,) their values.
-    """
+    """The additions of a text to `CachedValues`: numbers of sentences, hashes of n-grams (n,), values (n,)."""
 
     sentences: set[int]
     codes: NDArray[np.int64] = NO_CODES
@@ -149,20 +134,13 @@ class NewValues(NamedTuple):
 class CachedValues:
     """The known values of a model: exact values and estimates of the n-grams of earlier texts.
 
-    Among 32 million values, two have equal hashes with a probability of 6e-5.
-
-    Args:
-        max_ngrams: the largest number of values; later ones are not kept, so a tuning on a long text goes on
-            finding the first ones.
-
-    Attributes:
-        word_ids: the model's numbers of target words, by number of the process.
-        sentences: a number for each sentence of earlier texts.
+    Among 32 million values, two have equal hashes with a probability of 6e-5. Values beyond max_ngrams are not
+    kept, so a tuning on a long text goes on finding the first ones.
     """
 
     def __init__(self, max_ngrams: int = MAX_NGRAMS) -> None:
-        self.word_ids: dict[int, dict[bytes, int]] = {}
-        self.sentences: set[int] = set()
+        self.word_ids: dict[int, dict[bytes, int]] = {}  # the model's, by number of the process
+        self.sentences: set[int] = set()  # a number for each sentence of earlier texts
         self._max_ngrams, self._size = max_ngrams, 0
         self._table = free_table(FIRST_ROOM)
         self._queued: list[NewValues] = []
@@ -208,19 +186,11 @@ class CachedScorers:
         self._known: dict[Command, CachedValues] = {}
 
     def start(self, commands: Sequence[Command], n_processes: int) -> None:
-        """Start processes of each command, all at once.
-
-        Raises:
-            ToolError: see `ScorerProcess`.
-        """
+        """Start processes of each command, all at once; ToolError as in `ScorerProcess`."""
         self._processes.start(commands, n_processes)
 
     def of(self, command: Command, number: int = 0) -> NgramScorer:
-        """The scorer of a command, in its process of this number, for the next text.
-
-        Raises:
-            ToolError: see `ScorerProcess`.
-        """
+        """The scorer of a command for the next text, in process `number`; ToolError as in `ScorerProcess`."""
         scorer = self._processes.of(command, number)
         known = self._known.setdefault(command, CachedValues())
         known.enter_queued()

@@ -90,11 +90,12 @@ def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
     Raises:
         InputError: an argument is unknown, or has a value not accepted by Moses or this decoder.
     """
+    known = MIXTURE_ARGUMENTS if feature.kind == MIXTURE_KIND else ARGUMENTS
+    for key in feature.arguments:
+        if key not in known:
+            raise _fault(ini, feature, f"the argument {key}", f"one of {', '.join(known)}")
     if feature.kind == MIXTURE_KIND:
         return _mixture(ini, feature)
-    for key in feature.arguments:
-        if key not in ARGUMENTS:
-            raise _fault(ini, feature, f"the argument {key}", f"one of {', '.join(ARGUMENTS)}")
     on = {key: _switch(ini, feature, key) for key in SWITCHES}
     group = TableGroup(
         _members(ini, feature),
@@ -115,10 +116,6 @@ def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
 
 
 def _mixture(ini: MosesIni, feature: Feature) -> TableGroup:
-    for key in feature.arguments:
-        if key not in MIXTURE_ARGUMENTS:
-            what = f"one of {', '.join(MIXTURE_ARGUMENTS)}"
-            raise _fault(ini, feature, f"the argument {key}", what)
     mode = feature.arguments.get("mode", "")
     if mode != "interpolate":
         raise _fault(ini, feature, f"mode={mode}", "mode=interpolate, or a PhraseDictionaryGroup")
@@ -184,13 +181,10 @@ def _fault(ini: MosesIni, feature: Feature, found: str, expected: str) -> InputE
 
 @dataclass(frozen=True)
 class DecodingPath:
-    """A decoding path of one phrase table, or of one group of tables.
+    """A decoding path of one phrase table, or of a group of tables (None for a single one).
 
-    Attributes:
-        feature: the feature with its scores.
-        for_unknown: whether its translations are used only for single words without a translation on any
-            other kind of path or on an earlier path of this kind.
-        group: the group, None for a single table.
+    If `for_unknown`, its translations are used only for single words without a translation on any other kind of
+    path or on an earlier path of this kind.
     """
 
     feature: Feature

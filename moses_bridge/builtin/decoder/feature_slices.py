@@ -65,19 +65,12 @@ OF_KINDS = {
 
 @dataclass(frozen=True)
 class FeatureSlice:
-    """The position of a feature's values in the decoder's vectors.
-
-    Attributes:
-        name: name of the feature.
-        first: index of its first value.
-        size: number of its values.
-        listed: whether n-best lists have it; Moses leaves out untuneable features and those without scores.
-    """
+    """The position of a feature's values in the decoder's vectors: index of the first one, and number."""
 
     name: str
     first: int
     size: int
-    listed: bool
+    listed: bool  # in n-best lists; Moses leaves out untuneable features and those without scores
 
 
 def feature_slices(

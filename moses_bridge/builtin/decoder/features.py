@@ -8,17 +8,7 @@ import numpy as np
 
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
-from moses_bridge.builtin.decoder.feature_slots import (
-    DISTORTION,
-    LANGUAGE_MODEL,
-    N_REORDERING,
-    PHRASE_PENALTY,
-    PHRASE_TABLE,
-    REORDERING,
-    UNKNOWN_TO_MODEL,
-    UNKNOWN_WORD,
-    WORD_PENALTY,
-)
+from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.further_models import (
     END,
     FurtherModels,
@@ -41,7 +31,7 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
         starts: (n_phrases,) first source word of each phrase.
         ends: (n_phrases,) end of its source words, exclusive.
         words: (n_words,) all target words.
-        model: tables.
+        model: tables and weights.
     """
     table_scores = model.rows.scores
     further = model.lm.further
@@ -51,24 +41,24 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     for i in range(len(rows)):
         row = rows[i]
         kind = compiled_orientation(previous_start, previous_end, starts[i], ends[i])
-        values[DISTORTION] -= abs(starts[i] - previous_end)
+        values[slots.DISTORTION] -= abs(starts[i] - previous_end)
         if row >= 0:
-            values[REORDERING + kind] += model.reordering[row, kind]
+            values[slots.REORDERING + kind] += model.reordering[row, kind]
             for j in range(table_scores.shape[1]):
-                values[PHRASE_TABLE + j] += table_scores[row, j]
+                values[slots.PHRASE_TABLE + j] += table_scores[row, j]
         elif row == UNKNOWN_ROW:
-            values[UNKNOWN_WORD] += UNKNOWN_SCORE
+            values[slots.UNKNOWN_WORD] += UNKNOWN_SCORE
         if previous_row >= 0:
-            half = N_REORDERING // 2
-            values[REORDERING + half + kind] += model.reordering[previous_row, half + kind]
+            half = slots.N_REORDERING // 2
+            values[slots.REORDERING + half + kind] += model.reordering[previous_row, half + kind]
         previous_start, previous_end, previous_row = starts[i], ends[i], row
     if model.early_distortion:
-        values[DISTORTION] = -_early_costs(starts, ends)
-    values[PHRASE_PENALTY] = len(rows)
-    values[WORD_PENALTY] = -len(words)
+        values[slots.DISTORTION] = -_early_costs(starts, ends)
+    values[slots.PHRASE_PENALTY] = len(rows)
+    values[slots.WORD_PENALTY] = -len(words)
     for word in words:
-        values[UNKNOWN_TO_MODEL] += word >= model.lm.n_words
-    values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
+        values[slots.UNKNOWN_TO_MODEL] += word >= model.lm.n_words
+    values[slots.LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
     contexts = np.empty(further.places[-1], np.int32)
     for i in range(n_further):
         start_contexts(further, contexts)

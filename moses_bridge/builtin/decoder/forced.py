@@ -62,15 +62,9 @@ class _State(NamedTuple):
 class ForcedTranslator(Translator):
     """Finds the best derivation of a given translation of each sentence.
 
-    It searches all derivations within the distortion limit, keeping the best STACK_SIZE of those with equally
-    many covered words.
-
-    Args:
-        model: tables; with table limit 0 all rows are options.
-        weighted: tables and weights for compiled code.
-        limits: bounds of the search; only the distortion limit is used.
-        targets: the translation of each line.
-        sparse_weights: see `Translator`.
+    It searches all derivations within the distortion limit, the only one used of `limits`, keeping the best
+    STACK_SIZE of those with equally many covered words. With table limit 0 all rows are options. `targets` are
+    the translations of the lines.
     """
 
     def __init__(

@@ -12,12 +12,15 @@ from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_PENALTY, PHRASE_TABLE, WORD_PENALTY
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import (
+    OF_OPTIONS,
+    OF_WORDS,
     UNKNOWN_ROW,
     Options,
     empty_options,
     fill_lm_scores,
     make_options,
     raise_options,
+    take_options,
 )
 from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
@@ -34,17 +37,11 @@ def options_with_given(
     """Make the options of a sentence: those of the table allowed by [xml-input], and the given ones.
 
     As in Moses, a given translation has the logarithm of its probability as scores of the table, in equal
-    parts. It has no reordering scores; Moses takes them from its table if it has the pair.
+    parts. It has no reordering scores; Moses takes them from its table if it has the pair. It has at most
+    max_words source words; given_words are its target words. The other arguments are those of `make_options`.
 
-    Args:
-        source: see `make_options`.
-        copies: see `make_options`.
-        max_words: see `make_options`.
-        weighted: tables and weights.
-        given: the given translations, each of at most max_words source words.
-        given_words: the target words of each.
-        xml_input: the options of the table to keep: "inclusive" all, "exclusive" those of words without a
-            given translation, "constraint" those containing the given one.
+    The options of the table to keep are for xml_input "inclusive" all, "exclusive" those of words without a
+    given translation, "constraint" those containing the given one.
     """
     known = make_options(source, copies, max_words, weighted)
     unknown = make_options(np.full(len(source), -1, np.int32), copies, max_words, weighted)
@@ -62,8 +59,7 @@ def options_with_given(
     }  # fmt: skip
     parts.append((unknown, [i for i in range(len(source)) if int(unknown.starts[i]) not in single]))
     joined = _joined(parts, len(source), max_words)
-    options: Options = raise_options(joined, np.zeros(len(joined.rows)))[0]
-    return options
+    return raise_options(joined, np.zeros(len(joined.rows)))[0]
 
 
 def add_given_scores(
@@ -126,43 +122,17 @@ def _given_options(
 
 def _joined(parts: Sequence[tuple[Options, list[int]]], n_words: int, max_words: int) -> Options:
     """Join chosen options of several sets, ordered by span; their future costs are not filled."""
-    chosen = [(part, i) for part, indices in parts for i in indices]
-    spans = np.array([_span(part, i, max_words) for part, i in chosen])
-    chosen = [chosen[i] for i in np.argsort(spans, kind="stable")]
-    places = [slice(part.word_starts[i], part.word_starts[i + 1]) for part, i in chosen]
-    lengths = [place.stop - place.start for place in places]
-
-    def of_options(name: str) -> Any:
-        return np.array([getattr(part, name)[i] for part, i in chosen])
-
-    def of_words(name: str) -> Any:
-        found = [
-            getattr(part, name)[place] for (part, _), place in zip(chosen, places, strict=True)
-        ]
-        return np.concatenate(found)
-
+    taken = [take_options(part, np.array(chosen, np.int64))[0] for part, chosen in parts]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in taken])
+        for name in (*OF_OPTIONS, *OF_WORDS)
+    }
+    lengths = np.concatenate([np.diff(part.word_starts) for part in taken])
+    spans = (arrays["starts"] * max_words + arrays["ends"] - arrays["starts"] - 1).astype(np.int64)
     counts = np.bincount(spans, minlength=n_words * max_words)
-    return Options(
-        n_words=n_words,
-        max_words=max_words,
-        span_starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-        rows=of_options("rows"),
-        starts=of_options("starts"),
-        ends=of_options("ends"),
-        stateless_scores=of_options("stateless_scores"),
-        estimates=of_options("estimates"),
-        reordering=of_options("reordering"),
-        between=parts[0][0].between,
+    joined = taken[0]._replace(
+        span_starts=np.cumsum([0, *counts], dtype=np.int32),
         word_starts=np.cumsum([0, *lengths], dtype=np.int32),
-        words=of_words("words"),
-        lm_words=of_words("lm_words"),
-        suffix_scores=of_words("suffix_scores"),
-        context_sizes=of_options("context_sizes"),
-        future_costs=parts[0][0].future_costs,
+        **arrays,
     )
-
-
-def _span(options: Options, option: int, max_words: int) -> int:
-    """The number of an option's span; see `Options.span_starts`."""
-    start = int(options.starts[option])
-    return start * max_words + int(options.ends[option]) - start - 1
+    return take_options(joined, np.argsort(spans, kind="stable"))[0]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.empty_arrays import empty_arrays
 from moses_bridge.base.compiled.hash_table import (
     FREE,
     compiled_n_slots,
@@ -84,35 +85,23 @@ def make_hypotheses(
     the contexts of the further ones.
     """
     n = n_words * pop_limit + n_sentences
-    return Hypotheses(
+    return empty_arrays(
+        Hypotheses,
+        n,
         size=np.zeros(n_sentences, np.int64),
-        previous=np.empty(n, np.int32),
-        options=np.empty(n, np.int32),
-        starts=np.empty(n, np.int32),
-        ends=np.empty(n, np.int32),
-        scores=np.empty(n),
-        estimates=np.empty(n),
-        lm_scores=np.empty(n),
-        coverages=np.empty(n, np.int32),
-        windows=np.empty(n, np.uint64),
-        gaps=np.empty(n, np.int32),
         contexts=np.empty((n, max(1, order - 1)), np.int32),
-        context_sizes=np.empty(n, np.int32),
         further_contexts=np.empty((n, further_width), np.int32),
-        arcs=np.empty(n, np.int32),
-        next_arcs=np.empty(n, np.int32),
     )
 
 
 def make_groups(n_words: int, stack_size: int, pop_limit: int, n_sentences: int = 1) -> Groups:
     """Empty arrays for the same searches as in `make_hypotheses`; for stack_size see `search.Limits`."""
     n = n_words * stack_size + n_sentences * (pop_limit + 1)
-    return Groups(
+    return empty_arrays(
+        Groups,
+        n,
         stack_starts=np.zeros(n_words + 2 * n_sentences, np.int32),
-        windows=np.empty(n, np.uint64),
-        gaps=np.empty(n, np.int32),
         starts=np.empty(n + n_sentences, np.int32),
-        members=np.empty(n, np.int32),
     )
 
 
@@ -173,15 +162,10 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
 def close_stack(
     n_covered: int, first: int, stack_size: int, options: Options, hyps: Hypotheses, groups: Groups
 ) -> None:
-    """Recombine the hypotheses from `first` on, keep the best and group them by coverage.
+    """Recombine the hypotheses from `first` on, all of stack n_covered, and group the best by coverage.
 
-    Args:
-        n_covered: the stack.
-        first: the stack's first hypothesis; its last one is the last of `hyps`.
-        stack_size: number of hypotheses to keep; the last stack keeps all.
-        options: options of the sentence.
-        hyps: hypotheses; those recombined into better ones become their arcs.
-        groups: the groups, to which those of the stack are added.
+    stack_size is the number of hypotheses to keep; the last stack keeps all. Those recombined into better ones
+    become their arcs.
     """
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))

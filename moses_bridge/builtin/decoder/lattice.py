@@ -18,7 +18,7 @@ from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import Options, taken_parts
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 
 
@@ -40,41 +40,27 @@ class Paths(NamedTuple):
 
 def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
     """Select paths by number, (n,), in this order."""
-    lengths = np.diff(paths.phrase_starts)[numbers]
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    places = np.arange(starts[-1]) + np.repeat(paths.phrase_starts[numbers] - starts[:-1], lengths)
+    starts, places = taken_parts(paths.phrase_starts, numbers)
     return Paths(starts, paths.options[places], paths.totals[numbers], paths.features[numbers])
 
 
 class PathHeap(NamedTuple):
-    """A heap of paths not yet taken; each is a taken path with one hypothesis replaced.
-
-    Attributes:
-        scores: weighted score.
-        parents: number of the taken path, or -1.
-        depths: number of hypotheses, from the end, shared with the parent.
-        hyps: the next hypothesis from the end; its predecessors are the best ones.
-    """
+    """A heap of paths not yet taken; each is a taken path with one hypothesis replaced."""
 
     scores: NDArray[np.float64]
-    parents: NDArray[np.int32]
-    depths: NDArray[np.int32]
-    hyps: NDArray[np.int32]
+    parents: NDArray[np.int32]  # number of the taken path, or -1
+    depths: NDArray[np.int32]  # number of hypotheses, from the end, shared with the parent
+    hyps: NDArray[np.int32]  # the next hypothesis from the end; its predecessors are the best ones
 
 
 @compiled
 def best_paths(
     finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:
-    """Find the best paths with different words, and compute their features.
+    """Find the n_best best paths with different words, and compute their features.
 
-    Args:
-        finals: complete hypotheses, best first.
-        n_best: largest number of paths to return.
-        n_pops: largest number of paths to take from the heap, including those with equal words.
-        hyps: hypotheses with their arcs.
-        options: options of the sentence.
-        model: tables.
+    `finals` are complete hypotheses, best first; n_pops is the largest number of paths to take from the heap,
+    including those with equal words.
     """
     heap, n_heap = _start(finals, n_pops, hyps)
     taken = np.empty((n_pops, options.n_words), np.int32)

@@ -54,19 +54,14 @@ SOURCE_WORDS_FULL, TARGET_WORDS_FULL, TRIE_FULL = range(-3, 0)
 
 @dataclass(frozen=True)
 class TableFile:
-    """A phrase table to read.
-
-    Attributes:
-        path: path of the text.
-        n_scores: number of scores of each row.
-        for_unknown: whether its rows are used only for otherwise unknown words; see `DecodingPath`.
-        restricted_to: number of a table; rows are used only for source phrases of that table.
-    """
+    """A phrase table to read, with n_scores scores in each row."""
 
     path: Path
     n_scores: int
-    for_unknown: bool = False
-    restricted_to: int | None = None
+    for_unknown: bool = False  # its rows are only for otherwise unknown words; see `DecodingPath`
+    restricted_to: int | None = (
+        None  # its rows are only for source phrases of the table of this number
+    )
 
 
 class TableRows(NamedTuple):
@@ -122,11 +117,7 @@ class LoadedTable:
 
 
 def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTable:
-    """Read text phrase tables, and add their target words to target_words.
-
-    Args:
-        files: the tables, in the order of the decoding paths.
-        target_words: numbers of the target words, shared with the language models.
+    """Read text phrase tables, in the order of the decoding paths, and add their target words to target_words.
 
     Raises:
         InputError: a file cannot be read, or a row has fewer than three columns, no source words, an

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,8 @@ from moses_bridge.builtin.decoder.sparse_model import (
     sparse_model,
 )
 from moses_bridge.builtin.decoder.table_members import Members, make_members
-from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
+from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.moses_ini import (
     LM_KIND,
     OF_TABLES,
@@ -148,13 +148,9 @@ class Model:
 
 
 def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | None) -> Model:
-    """Read an ini and its tables.
+    """Read an ini and its tables; None as a limit is the ini's.
 
-    Args:
-        ini_path: the moses.ini.
-        table_limit: limit of each path, instead of the ini's; None for the ini's. Tables in groups keep their
-            limits, which change the scores.
-        distortion_limit: distortion limit instead of the ini's; None for the ini's.
+    table_limit is that of each path; tables in groups keep their limits, which change the scores.
 
     Raises:
         ConfigError: the ini has an unsupported feature or setting.
@@ -172,7 +168,9 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
             f"{ini.path}: [xml-input] is {values.xml_input} beside several tables or language models; "
             "the built-in decoder needs one of each"
         )
-    limits = _limits(ini, [path.feature for path in paths])
+    table_limits = [_first(table_limit, _table_limit(ini, path.feature)) for path in paths]
+    distortion = _first(limit_of(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT)
+    max_words = _first(limit_of(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS)
     files = _table_files(ini, paths)
     (lm, *others), target_words, table, reordering = _read_files(ini, files)
     source_words = words_of(table.source_words)
@@ -196,9 +194,9 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
         sparse=sparse,
-        table_limits=limits.tables if table_limit is None else (table_limit,) * len(paths),
-        distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
-        max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),
+        table_limits=tuple(table_limits),
+        distortion_limit=_first(distortion_limit, distortion),
+        max_phrase_words=_max_phrase_words(table, values, max_words),
     )
 
 
@@ -270,12 +268,9 @@ def _read_language_models(ini: MosesIni) -> list[LmIndex]:
 
 def _no_language_model() -> LmIndex:
     """Make a model of order 1 giving every word log10 probability 0; its feature has weight 0."""
-    words = [b"<unk>", b"<s>", b"</s>"]
-    entries = np.full(2 * (len(words) + 1), -1, np.int64)
-    values = entries.view(np.float32)
-    values[2::4], values[3::4] = 0.0, -0.0
-    tables = LmTables(entries, values, entries.view(np.int32), len(words), 0)
-    return LmIndex(1, {word: i for i, word in enumerate(words)}, tables, 0, 1, 2)
+    words, zeros = [b"<unk>", b"<s>", b"</s>"], np.zeros(3, np.float32)
+    unigrams = NGrams(np.arange(3, dtype=np.int32)[:, np.newaxis], zeros, zeros)
+    return LmIndex.of(Arpa(words, [unigrams]), "no language model")
 
 
 def _read_reordering(
@@ -293,32 +288,20 @@ def _read_reordering(
     return read_reordering(_file(ini, feature), table, target_words.tables)
 
 
-class _Limits(NamedTuple):
-    """The limits of an ini, or their defaults; see `Model`."""
-
-    tables: tuple[int, ...]
-    distortion: int
-    phrase_words: int
-
-
-def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
-    return _Limits(
-        tuple(_first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) for table in tables),
-        _first(limit_of(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT),
-        _first(limit_of(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
-    )
-
-
 def _member_limits(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[int]:
     """The number of translations passed by each table: all to a path, to a mixture at most its limit."""
     limits = []
     for path in paths:
-        of_path = _first(table_limit_of(ini, path.feature), DEFAULT_TABLE_LIMIT)
+        of_path = _table_limit(ini, path.feature)
         for table in path.tables:
-            limit = _first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) if path.group else 0
+            limit = _table_limit(ini, table) if path.group else 0
             is_mixed = path.group is not None and bool(path.group.shares)
             limits.append(min(limit or of_path, of_path or limit) if is_mixed else limit)
     return limits
+
+
+def _table_limit(ini: MosesIni, table: Feature) -> int:
+    return _first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT)
 
 
 def _first(value: int | None, default: int) -> int:

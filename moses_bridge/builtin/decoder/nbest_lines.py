@@ -45,19 +45,12 @@ class NBestFormat:
 
 @dataclass(frozen=True)
 class SentenceOptions:
-    """A sentence to translate.
-
-    Attributes:
-        options: its translation options.
-        names: the words unknown to the model, by their numbers in this sentence.
-        given: the translations given by the sentence.
-        sparse: the sparse values of its options, None if the model has none.
-    """
+    """A sentence to translate, with its options and the translations given by it."""
 
     options: Options
-    names: Mapping[int, bytes]
+    names: Mapping[int, bytes]  # the words unknown to the model, by their numbers in this sentence
     given: tuple[Given, ...] = ()
-    sparse: SentenceValues | None = None
+    sparse: SentenceValues | None = None  # of its options, if the model has any
 
 
 def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
@@ -81,11 +74,7 @@ def nbest_lines(
     model: Model, sentence_id: int, sentence: SentenceOptions, texts: list[bytes], paths: Paths,
     nbest: NBestFormat, added: AddedValues = NOTHING_ADDED,
 ) -> list[bytes]:  # fmt: skip
-    """Write a line for each path, best first, without its newline.
-
-    `texts` are the paths' words from `sentence_texts`, `added` values of further features by name, (n_paths,)
-    each.
-    """
+    """Write a line for each path, best first, without its newline; `added` are values of further features."""
     template, columns = _feature_template(model, added)
     values = np.column_stack([paths.features[:, columns], *added.values()]).tolist()
     sparse = sentence.sparse.fields(paths, sentence.options) if sentence.sparse else None

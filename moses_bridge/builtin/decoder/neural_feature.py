@@ -52,14 +52,7 @@ class PhraseValues:
 
 
 class NeuralFeature:
-    """A neural model as a feature, with its name and weight.
-
-    Args:
-        name: name of the feature.
-        weight: its weight.
-        scorer: the model.
-        target_words: target words of the translation model, in the order of their numbers.
-    """
+    """A neural model as a feature; target_words are those of the translation model, by number."""
 
     def __init__(
         self, name: str, weight: float, scorer: NgramScorer, target_words: Sequence[bytes]
@@ -84,13 +77,7 @@ class NeuralFeature:
     def ask(
         self, n_covered: int, words: StackWords, closed: NDArray[np.float64], added: LastPhrases
     ) -> Callable[[NDArray[np.float64]], None]:
-        """Begin to score the hypotheses of open stacks.
-
-        Args:
-            n_covered: number of covered words of the stacks.
-            words: the words of the sentences.
-            closed: (n_options,) closed values of their options; see `PhraseValues`.
-            added: the last phrases of the hypotheses.
+        """Begin to score the hypotheses of open stacks; `closed` are values of options (`PhraseValues`).
 
         Returns:
             A function waiting for the values and adding the weighted sum of each hypothesis to its number,
@@ -108,10 +95,7 @@ class NeuralFeature:
     ) -> list[PhraseValues]:  # fmt: skip
         """Score the options of some sentences, and use these sentences from now on.
 
-        Args:
-            lines: source words of the sentences.
-            sentences: the sentences with their options.
-            places: source places of the options' words; empty if the model does not see the source.
+        `places` are source places of the options' words, empty if the model does not see the source.
 
         Raises:
             UserError: the scorer fails, or a value is not finite.

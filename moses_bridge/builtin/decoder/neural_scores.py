@@ -33,15 +33,10 @@ class FeatureWords(NamedTuple):
 
 
 class StackWords(NamedTuple):
-    """The words of the options of several sentences in a neural model's numbers.
+    """The `FeatureWords` of several sentences, concatenated.
 
-    Attributes:
-        ids, places: see `FeatureWords`; concatenated over the sentences.
-        end_id: see `FeatureWords`.
-        end_places: (n_sentences,) int32, source place of the end of each sentence.
-        n_dependent: see `FeatureWords`.
-        contexts: (n_hypotheses, order - 1) int32, last words of each hypothesis, oldest first, with room for
-            all hypotheses of `Searches.hyps`.
+    `contexts`, (n_hypotheses, order - 1) int32, are the last words of each hypothesis, oldest first, with room
+    for all of `Searches.hyps`.
     """
 
     ids: NDArray[np.int32]
@@ -76,13 +71,8 @@ def stack_ngrams(
 ) -> tuple[Any, Any]:
     """Enter the n-grams added by the last phrases of hypotheses, except those within the phrases.
 
-    Args:
-        n_covered: see `stack_starts`.
-        starts: from `stack_starts`.
-        words: words of the sentences; the contexts of the stacks' hypotheses are filled.
-        added: the last phrases of the hypotheses.
-        table: the places of the known n-grams; see `NgramMemo`.
-        size: number of the known n-grams.
+    `starts` are from `stack_starts`; the contexts of the hypotheses are filled in `words`. `table` has the
+    places of the `size` known n-grams (`NgramMemo`).
 
     Returns:
         The places of the n-grams in the memo, (n_ngrams,), and the new n-grams, (n_new, row width) int32. A
@@ -166,14 +156,8 @@ def path_ngrams(
 ) -> tuple[Any, Any]:  # fmt: skip
     """All n-grams of whole translations, the ends of sentence included; see `stack_ngrams`.
 
-    Args:
-        phrase_starts: (n_paths + 1,), indices of `phrases`.
-        phrases: the paths' options.
-        ids: the neural model's number of each word in options.words.
-        start_id: number of the start of a sentence, the context of its first word.
-        end_id: number of the end of a sentence.
-        order: number of words of an n-gram.
-        options: options of the sentence.
+    phrase_starts, (n_paths + 1,), are indices of `phrases`, the paths' options; `ids` is the neural model's
+    number of each word in options.words, start_id the context of the first word of a sentence.
 
     Returns:
         The n-grams without source places, (n_ngrams, order) int32, and the start of those of each path,
@@ -228,16 +212,10 @@ def add_values(
     weight: float, values: Any, places: Any, starts: Any, closed: Any, added: LastPhrases,
     totals: Any,
 ) -> None:  # fmt: skip
-    """Add a neural model's weighted values of the last phrases of the hypotheses of open stacks.
+    """Add a neural model's weighted values of the last phrases of hypotheses to their totals, (n_hypotheses,).
 
-    Args:
-        weight: weight of the model.
-        values: values of n-grams.
-        places: (n_ngrams,) the places of the stacks' n-grams among them; see `stack_ngrams`.
-        starts: (n_hypotheses + 1,), from `stack_starts`.
-        closed: (n_options,) summed values of each option's n-grams left out by `stack_ngrams`.
-        added: the last phrases of the hypotheses.
-        totals: (n_hypotheses,), to which the weighted values are added.
+    `places` are those of the stacks' n-grams among `values`, from `stack_ngrams`, `starts` from `stack_starts`,
+    `closed` the summed values of each option's n-grams left out there.
     """
     parts, place = added.parts, 0
     for i in range(len(added.firsts)):

@@ -82,12 +82,7 @@ class _Group:
 
 
 class NeuralTranslator:
-    """Translates batches of sentences with neural models as features of the search.
-
-    Args:
-        translator: translator without neural models.
-        features: the neural models.
-    """
+    """Translates batches of sentences with neural models as features of the search of `translator`."""
 
     def __init__(self, translator: Translator, features: Sequence[NeuralFeature]) -> None:
         self._model = translator.model
@@ -154,18 +149,14 @@ class NeuralTranslator:
         self, texts: Sequence[bytes], sentences: Sequence[SentenceOptions]
     ) -> list[_Prepared]:
         """Prepare sentences for their searches; each feature scores the options of all of them at once."""
-        places = [self._places(sentence) for sentence in sentences]
+        rows, none = self._model.table.rows, WordPlaces(NO_PLACES, NO_PLACES)
+        reads = self._reads_source
+        places = [option_places(rows, s.options) if reads else none for s in sentences]
         values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
         return [
             self._prepare_one(sentence, places[i].linked, [of_feature[i] for of_feature in values])
             for i, sentence in enumerate(sentences)
         ]
-
-    def _places(self, sentence: SentenceOptions) -> WordPlaces:
-        if not self._reads_source:
-            return WordPlaces(NO_PLACES, NO_PLACES)
-        places: WordPlaces = option_places(self._model.table.rows, sentence.options)
-        return places
 
     def _prepare_one(
         self, sentence: SentenceOptions, linked: NDArray[np.int32], values: list[PhraseValues]
@@ -216,11 +207,8 @@ class NeuralTranslator:
 
     def _next_stacks(self, n_covered: int, group: _Group) -> None:
         """Close the open stacks of a group with their values, and open the next ones."""
-        translator, searches = self._translator, group.searches
-        next_stacks(
-            n_covered, group.totals, self._stand_in_share, searches, translator.weighted.lm,
-            translator.weighted.weights, translator.limits, translator.work,
-        )  # fmt: skip
+        searches, work = group.searches, self._translator.work
+        next_stacks(n_covered, group.totals, self._stand_in_share, searches, work)
         group.totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
 
     def _ask(self, n_covered: int, group: _Group) -> Callable[[], None]:

@@ -23,14 +23,9 @@ Compute = Callable[[NDArray[np.int32]], Answer]
 
 
 class NgramTable(NamedTuple):
-    """A hash table from n-grams to numbers; an n-gram is identified by a hash of 63 bits.
+    """A hash table from n-grams to numbers; an n-gram is identified by a hash of 63 bits."""
 
-    Attributes:
-        codes: (n_slots,) int64, hashes of n-grams, FREE in a free slot.
-        numbers: (n_slots,) int32, the number of each.
-    """
-
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64]  # FREE in a free slot
     numbers: NDArray[np.int32]
 
 
@@ -47,13 +42,9 @@ def free_table(n_ngrams: int) -> NgramTable:
 class NgramMemo:
     """A function of n-grams, computed once for each distinct n-gram, with all new ones in one call.
 
-    Among a million n-grams, two have equal hashes with a probability of 6e-8.
-
-    Args:
-        begin: begins to compute the function, (n, width) -> (n,), and returns a function waiting for the
-            values.
-        max_ngrams: if there would be more n-grams, all are forgotten. Choosing some would be more complicated,
-            and this happens once in thousands of sentences.
+    Among a million n-grams, two have equal hashes with a probability of 6e-8. `begin` begins to compute the
+    function, (n, width) -> (n,), and returns a function waiting for the values. Beyond max_ngrams, once in
+    thousands of sentences, all are forgotten.
     """
 
     def __init__(self, begin: Compute, max_ngrams: int = MAX_NGRAMS) -> None:
@@ -132,14 +123,10 @@ def _enter(ngrams: Any, table: NgramTable, size: int) -> tuple[Any, Any]:
 
 @inner
 def enter_ngrams(ngrams: Any, table: NgramTable, size: int, places: Any, new: Any) -> int:
-    """Enter n-grams; return the number of new ones.
+    """Enter n-grams, (n, width) int32, in a table of the places of `size` known ones.
 
-    Args:
-        ngrams: (n, width) int32.
-        table: the place of each known n-gram.
-        size: number of known n-grams.
-        places: (n,) int64; filled with the place of each n-gram, new ones after the known ones.
-        new: (n, width) int32; its first rows are filled with the new n-grams.
+    Fill `places` (n,) int64, new ones after the known ones, and the first rows of `new` (n, width) int32 with
+    the new n-grams; return their number.
     """
     # A separate loop, so that several hashes are computed at a time.
     for i in range(len(ngrams)):

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
-from moses_bridge.builtin.decoder.feature_slots import (
-    LANGUAGE_MODEL,
-    PHRASE_PENALTY,
-    UNKNOWN_WORD,
-    WORD_PENALTY,
-)
+from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
-from moses_bridge.builtin.decoder.future_costs import FutureCosts, combine_spans, compiled_no_costs
+from moses_bridge.builtin.decoder.future_costs import (
+    FutureCosts,
+    combine_spans,
+    combined,
+    compiled_no_costs,
+    no_costs,
+)
 from moses_bridge.builtin.decoder.phrase_choice import (
     ask_alone,
     choose,
@@ -31,6 +32,11 @@ from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
 DROPPED = -1
+# Arrays of `Options` with an entry for each option, and for each of their words.
+OF_OPTIONS = (
+    *("rows", "starts", "ends", "stateless_scores", "estimates", "reordering", "context_sizes"),
+)
+OF_WORDS = ("words", "lm_words", "suffix_scores")
 
 
 class Options(NamedTuple):
@@ -126,7 +132,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     Args:
         source: (n_words,) int32, source word numbers, -1 for words unknown to the table.
         copies: (n_words,) int32, target word numbers for copying the same words; DROPPED for those left out.
-        max_words: length of the longest source phrase, in words.
+        max_words: length of the longest source phrase.
         model: tables and weights.
     """
     choose_for_sentence(source, max_words, model)
@@ -230,14 +236,14 @@ def _fill_known(option: int, row: int, model: WeightedModel, options: Options) -
 def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options) -> None:
     weights = model.weights
     options.rows[option] = UNKNOWN_ROW
-    score = UNKNOWN_SCORE * weights[UNKNOWN_WORD]
+    score = UNKNOWN_SCORE * weights[slots.UNKNOWN_WORD]
     place = options.word_starts[option]
     if word != DROPPED:
         options.words[place] = word
         place += 1
-        score -= weights[WORD_PENALTY]
+        score -= weights[slots.WORD_PENALTY]
     first = options.word_starts[option]
-    score += weights[PHRASE_PENALTY] + unknown_to_model(options.words, first, place, model)
+    score += weights[slots.PHRASE_PENALTY] + unknown_to_model(options.words, first, place, model)
     options.stateless_scores[option] = score
     options.word_starts[option + 1] = place
 
@@ -280,7 +286,7 @@ def _further_score(option: int, model: WeightedModel, options: Options, contexts
 def fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
     """Fill the first language model's scores of the phrase alone."""
     _ask_language_model(option, model, options, context)
-    weight = LN10 * model.weights[LANGUAGE_MODEL]
+    weight = LN10 * model.weights[slots.LANGUAGE_MODEL]
     first, last = options.word_starts[option], options.word_starts[option + 1]
     total = 0.0
     for i in range(last - 1, first - 1, -1):
@@ -302,50 +308,41 @@ def _fill_future_costs(options: Options) -> None:
     combine_spans(costs)
 
 
-@compiled
-def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
-    """Add scores, (n_options,), to the options of a sentence, and sort those of each span again.
+def raise_options(
+    options: Options, added: NDArray[np.float64]
+) -> tuple[Options, NDArray[np.int64], NDArray[np.int64]]:
+    """Add scores, (n_options,), to the options of a sentence, and sort those of each span again, stably.
 
     Returns:
         The new options, the old index of each, (n_options,), and that of each of their words, (n_words,).
     """
-    n_options = len(options.rows)
-    order = _raised_order(options, added)
-    raised: Options = empty_options(
-        options.n_words, options.max_words, options.span_starts, n_options, len(options.words)
-    )
-    for i in range(len(options.between)):
-        raised.between[i] = options.between[i]
-    word_order = np.empty(len(options.words), np.int64)
-    place = 0
-    for option in range(n_options):
-        old = order[option]
-        raised.rows[option] = options.rows[old]
-        raised.context_sizes[option] = options.context_sizes[old]
-        raised.starts[option], raised.ends[option] = options.starts[old], options.ends[old]
-        raised.stateless_scores[option] = options.stateless_scores[old] + added[old]
-        raised.estimates[option] = options.estimates[old] + added[old]
-        for i in range(6):
-            raised.reordering[option, i] = options.reordering[old, i]
-        for word in range(options.word_starts[old], options.word_starts[old + 1]):
-            word_order[place] = word
-            raised.words[place] = options.words[word]
-            raised.lm_words[place] = options.lm_words[word]
-            raised.suffix_scores[place] = options.suffix_scores[word]
-            place += 1
-        raised.word_starts[option + 1] = place
-    _fill_future_costs(raised)
-    return raised, order, word_order
+    sizes = np.diff(options.span_starts)
+    order = np.lexsort((-(options.estimates + added), np.repeat(np.arange(len(sizes)), sizes)))
+    raised, word_order = take_options(options, order)
+    raised.stateless_scores[:] += added[order]
+    raised.estimates[:] += added[order]
+    costs, best = no_costs(options.n_words), options.span_starts[:-1][sizes > 0]
+    lengths = raised.ends[best] - raised.starts[best]
+    costs.spans[raised.starts[best], lengths] = raised.estimates[best]
+    return raised._replace(future_costs=combined(costs)), order, word_order
 
 
-@inner_maker
-def _raised_order(options: Options, added: Any) -> Any:
-    """Order the options of each span by their new scores, best first; ties stay in their old order."""
-    order = np.empty(len(options.rows), np.int64)
-    estimates = options.estimates + added
-    for span in range(len(options.span_starts) - 1):
-        first, last = options.span_starts[span], options.span_starts[span + 1]
-        ranked = np.argsort(-estimates[first:last], kind="mergesort")
-        for i in range(last - first):
-            order[first + i] = first + ranked[i]
-    return order
+def take_options(options: Options, numbers: NDArray[np.int64]) -> tuple[Options, NDArray[np.int64]]:
+    """Options by number, (n,), with spans and future costs of all, and the old index of each of their words."""
+    word_starts, words = taken_parts(options.word_starts, numbers)
+    arrays: dict[str, Any] = {name: getattr(options, name)[numbers] for name in OF_OPTIONS}
+    arrays |= {name: getattr(options, name)[words] for name in OF_WORDS}
+    return options._replace(word_starts=word_starts.astype(np.int32), **arrays), words
+
+
+def taken_parts(
+    starts: NDArray[Any], numbers: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The starts of parts taken by number, (n + 1,), and the old places of their members.
+
+    The members of part i are those from starts[i] to before starts[i + 1].
+    """
+    lengths = np.diff(starts)[numbers]
+    new_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    moves = np.repeat(starts[numbers] - new_starts[:-1], lengths)
+    return new_starts, np.arange(new_starts[-1]) + moves

@@ -12,13 +12,7 @@ import numpy as np
 
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
-from moses_bridge.builtin.decoder.feature_slots import (
-    LANGUAGE_MODEL,
-    PHRASE_PENALTY,
-    PHRASE_TABLE,
-    UNKNOWN_TO_MODEL,
-    WORD_PENALTY,
-)
+from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
 from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_rows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
@@ -30,7 +24,7 @@ def stateless_score(row: int, model: WeightedModel) -> float:
     """Weighted sum of the stateless features of a row."""
     score = _penalties(row, model)
     for i in range(model.rows.scores.shape[1]):
-        score += model.weights[PHRASE_TABLE + i] * model.rows.scores[row, i]
+        score += model.weights[slots.PHRASE_TABLE + i] * model.rows.scores[row, i]
     return float(score)
 
 
@@ -38,14 +32,14 @@ def stateless_score(row: int, model: WeightedModel) -> float:
 def _penalties(row: int, model: WeightedModel) -> float:
     rows, weights = model.rows, model.weights
     first, last = rows.word_starts[row], rows.word_starts[row + 1]
-    score = weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * (last - first)
+    score = weights[slots.PHRASE_PENALTY] - weights[slots.WORD_PENALTY] * (last - first)
     return float(score + unknown_to_model(rows.words, first, last, model))
 
 
 @inner
 def unknown_to_model(words: Any, first: int, last: int, model: WeightedModel) -> float:
     """The weighted number of words[first:last] unknown to the first language model."""
-    weight, n_unknown = model.weights[UNKNOWN_TO_MODEL], 0
+    weight, n_unknown = model.weights[slots.UNKNOWN_TO_MODEL], 0
     if weight != 0.0:
         for i in range(first, last):
             n_unknown += words[i] >= model.lm.n_words
@@ -64,16 +58,6 @@ def ask_alone(row: int, model: WeightedModel, context: Any) -> None:
             lm.tables, context, n_context, lm_word(lm, rows.words[i]), context
         )
     alone.context_sizes[row] = n_context
-
-
-@inner
-def _phrase_log10(row: int, model: WeightedModel, context: Any) -> float:
-    """Log10 probability of a row's target words without context."""
-    ask_alone(row, model, context)
-    total = 0.0
-    for i in range(model.rows.word_starts[row], model.rows.word_starts[row + 1]):
-        total += model.alone.word_log10s[i]
-    return total
 
 
 @inner
@@ -112,9 +96,11 @@ def choose(node: int, model: WeightedModel) -> None:
 @inner
 def _weighted_lm(row: int, model: WeightedModel, context: Any) -> float:
     """The weighted score of the first language model for a row's target words without context."""
-    if np.isnan(model.lm_scores[row]):
-        model.lm_scores[row] = _phrase_log10(row, model, context)
-    return float(LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row])
+    ask_alone(row, model, context)
+    log10 = 0.0
+    for i in range(model.rows.word_starts[row], model.rows.word_starts[row + 1]):
+        log10 += model.alone.word_log10s[i]
+    return float(LN10 * model.weights[slots.LANGUAGE_MODEL] * np.float32(log10))
 
 
 @inner_maker

@@ -37,15 +37,10 @@ MOST_WORDS = 1000  # no phrase table has a longer target phrase
 
 
 class RowFinder(NamedTuple):
-    """A hash table from (source node, target words) to the last row of the phrase table with this pair.
+    """A hash table from (source node, target words) to the last row of the phrase table with this pair."""
 
-    Attributes:
-        slots: int64, a row or FREE.
-        earlier: (n_rows,) int64, the previous row with the same pair, or FREE.
-    """
-
-    slots: NDArray[np.int64]
-    earlier: NDArray[np.int64]
+    slots: NDArray[np.int64]  # a row or FREE
+    earlier: NDArray[np.int64]  # (n_rows,) the previous row with the same pair, or FREE
 
 
 def read_reordering(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.empty_arrays import empty_arrays
 from moses_bridge.base.compiled.hash_table import (
     FREE,
     add_key,
@@ -122,60 +123,39 @@ class Cells(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Memory of the search, reused for each stack."""
+    """What all searches with the same weights share: models, weights, bounds, and memory for one stack."""
 
+    lm: LanguageModel
+    weights: NDArray[np.float64]
+    limits: Limits
     edges: Edges
     cells: Cells
 
 
-def make_workspace(limits: Limits, max_words: int, order: int, further_width: int) -> Workspace:
-    """Reserve memory for any stack; unused pages cost nothing.
-
-    max_words limits a source phrase; `order` is that of the first language model, further_width the width of
-    the contexts of the further ones.
-    """
+def make_workspace(
+    lm: LanguageModel, weights: NDArray[np.float64], limits: Limits, max_words: int
+) -> Workspace:
+    """Reserve memory for any stack; unused pages cost nothing. max_words limits a source phrase."""
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
-    edges = Edges(
-        hyp_starts=np.empty(n_edges, np.int32),
-        hyp_sizes=np.empty(n_edges, np.int32),
-        option_starts=np.empty(n_edges, np.int32),
-        option_sizes=np.empty(n_edges, np.int32),
-        targets=np.empty(n_edges, np.int32),
-        hyps=np.empty(n_edges, np.int32),
-        windows=np.empty(n_edges, np.uint64),
-        gaps=np.empty(n_edges, np.int32),
-        future_costs=np.empty(n_edges),
-        slots=np.full(n_slots(n_edges), FREE, np.int32),
-        places=np.empty(n_edges, np.int32),
-    )
-    cells = Cells(
-        edges=np.empty(n_cells, np.int32),
-        xs=np.empty(n_cells, np.int32),
-        ys=np.empty(n_cells, np.int32),
-        scores=np.empty(n_cells),
-        estimates=np.empty(n_cells),
-        lm_scores=np.empty(n_cells),
-        contexts=np.empty((n_cells, max(1, order - 1)), np.int32),
-        context_sizes=np.empty(n_cells, np.int32),
-        further_contexts=np.empty((n_cells, further_width), np.int32),
-        heap=np.empty(n_cells, np.int32),
-        keys=np.empty(n_cells),
+    edges = empty_arrays(Edges, n_edges, slots=np.full(n_slots(n_edges), FREE, np.int32))
+    cells = empty_arrays(
+        Cells,
+        n_cells,
+        contexts=np.empty((n_cells, max(1, lm.order - 1)), np.int32),
+        further_contexts=np.empty((n_cells, lm.further.width), np.int32),
         seen=np.empty(n_slots(2 * limits.pop_limit), np.int64),
     )
-    return Workspace(edges, cells)
+    return Workspace(lm, weights, limits, edges, cells)
 
 
 @compiled
-def search(
-    options: Options, lm: LanguageModel, weights: Any, limits: Limits,
-    hyps: Hypotheses, groups: Groups, work: Workspace,
-) -> None:  # fmt: skip
+def search(options: Options, hyps: Hypotheses, groups: Groups, work: Workspace) -> None:
     """Fill all stacks; the best translation is the first member of the last stack."""
-    start_search(options, lm, hyps, groups)
+    start_search(options, work.lm, hyps, groups)
     for n_covered in range(1, options.n_words + 1):
-        first = open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
-        close_stack(n_covered, first, limits.stack_size, options, hyps, groups)
+        first = open_stack(n_covered, options, hyps, groups, work)
+        close_stack(n_covered, first, work.limits.stack_size, options, hyps, groups)
 
 
 @compiled
@@ -196,26 +176,21 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
 
 @compiled
 def open_stack(
-    n_covered: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
-    hyps: Hypotheses, groups: Groups, work: Workspace,
-) -> int:  # fmt: skip
-    """Make the hypotheses with n_covered covered words from those of earlier stacks.
-
-    Return the number of the first one; the last one is the last of `hyps`.
-    """
-    n_edges = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
+    n_covered: int, options: Options, hyps: Hypotheses, groups: Groups, work: Workspace
+) -> int:
+    """Make the hypotheses with n_covered covered words, the last ones of `hyps`; return the first of them."""
+    n_edges = _find_edges(n_covered, options, hyps, groups, work)
     first = int(hyps.size[0])
-    last_stack = n_covered == options.n_words
-    _pop_cells(n_edges, options, lm, weights, limits, last_stack, hyps, work)
+    _pop_cells(n_edges, n_covered == options.n_words, options, hyps, work)
     return first
 
 
 @inner
 def _find_edges(
-    n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
-    groups: Groups, edges: Edges,
-) -> int:  # fmt: skip
+    n_covered: int, options: Options, hyps: Hypotheses, groups: Groups, work: Workspace
+) -> int:
     """Collect the edges into a stack; return their number."""
+    edges = work.edges
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
         stack = n_covered - length
@@ -224,7 +199,7 @@ def _find_edges(
             window, gap = groups.windows[group], groups.gaps[group]
             for start in range(gap, options.n_words - length + 1):
                 # a jump over the gap must leave a way back (SearchCubePruning::CheckDistortion)
-                if start > gap and start + length - gap > limits.distortion_limit:
+                if start > gap and start + length - gap > work.limits.distortion_limit:
                     break
                 if window & (phrase << np.uint64(start - gap)):
                     continue
@@ -232,10 +207,7 @@ def _find_edges(
                 n_options = options.span_starts[span + 1] - options.span_starts[span]
                 if n_options == 0:
                     continue
-                n_kept = _sorted_hypotheses(
-                    group, start, length, weights[DISTORTION], limits, hyps, groups, edges.hyps,
-                    n_hyps,
-                )  # fmt: skip
+                n_kept = _sorted_hypotheses(group, start, length, hyps, groups, work, n_hyps)
                 if n_kept == 0:
                     continue
                 target, n_targets = _target(
@@ -254,10 +226,10 @@ def _find_edges(
 
 @inlined
 def _sorted_hypotheses(
-    group: int, start: int, length: int, weight: float, limits: Limits, hyps: Hypotheses,
-    groups: Groups, out: Any, place: int,
+    group: int, start: int, length: int, hyps: Hypotheses, groups: Groups, work: Workspace, place: int
 ) -> int:  # fmt: skip
     """Write the hypotheses of a group allowed to jump to `start`, best first with the jump (BackwardsEdge)."""
+    weight, limits, out = work.weights[DISTORTION], work.limits, work.edges.hyps
     n_kept = 0
     for member in range(groups.starts[group], groups.starts[group + 1]):
         hyp = groups.members[member]
@@ -320,16 +292,15 @@ def _future_cost(window: Any, gap: int, options: Options) -> float:
 
 @inner
 def _pop_cells(
-    n_edges: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
-    last_stack: bool, hyps: Hypotheses, work: Workspace,
-) -> None:  # fmt: skip
+    n_edges: int, last_stack: bool, options: Options, hyps: Hypotheses, work: Workspace
+) -> None:
     """Score the corners of all edges, then take the best cells and score their neighbours."""
-    edges, cells = work.edges, work.cells
+    edges, cells, limits = work.edges, work.cells, work.limits
     cells.seen[:] = FREE
     n_heap, best = 0, -np.inf
     for cell in range(n_edges):
         cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
-        _score_cell(cell, options, lm, weights, limits, last_stack, hyps, edges, cells)
+        _score_cell(cell, last_stack, options, hyps, work)
         n_heap = _push(cells, n_heap, cell)
     n_cells = n_edges
     for _ in range(limits.pop_limit):
@@ -339,14 +310,14 @@ def _pop_cells(
         n_heap = _remove_first(cells, n_heap)
         if cells.estimates[cell] >= best + limits.beam:
             best = max(best, cells.estimates[cell])
-            _keep(cell, options, hyps, edges, cells)
+            _keep(cell, options, hyps, work)
         edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
         for step in range(2):
             next_x, next_y = x + step, y + 1 - step
             inside = next_x < edges.hyp_sizes[edge] and next_y < edges.option_sizes[edge]
             if inside and _is_new(cells, edge, next_x, next_y):
                 cells.edges[n_cells], cells.xs[n_cells], cells.ys[n_cells] = edge, next_x, next_y
-                _score_cell(n_cells, options, lm, weights, limits, last_stack, hyps, edges, cells)
+                _score_cell(n_cells, last_stack, options, hyps, work)
                 n_heap = _push(cells, n_heap, n_cells)
                 n_cells += 1
 
@@ -361,38 +332,39 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
 
 @inlined
 def _score_cell(
-    cell: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
-    last_stack: bool, hyps: Hypotheses, edges: Edges, cells: Cells,
-) -> None:  # fmt: skip
+    cell: int, last_stack: bool, options: Options, hyps: Hypotheses, work: Workspace
+) -> None:
     """Score a hypothesis extended by an option, and set the language model contexts."""
+    edges, cells = work.edges, work.cells
     edge = cells.edges[cell]
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
     option = edges.option_starts[edge] + cells.ys[cell]
     start, end = options.starts[option], options.ends[option]
     kind = compiled_orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
     score = hyps.scores[hyp] + options.stateless_scores[option] + options.reordering[option, kind]
-    score -= weights[DISTORTION] * _jump(hyp, start, end, limits, hyps)
+    score -= work.weights[DISTORTION] * _jump(hyp, start, end, work.limits, hyps)
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
     if kind == DISCONTINUOUS:
         first, last = compiled_words_between(hyps.starts[hyp], hyps.ends[hyp], start, end)
         score += options.between[last] - options.between[first]
-    of_words = _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
+    of_words = _lm_score(cell, hyp, option, last_stack, options, hyps, work)
     cells.lm_scores[cell] = of_words
     score += of_words
-    if lm.further.masks.size:
-        score += _further_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
+    if work.lm.further.masks.size:
+        score += _further_score(cell, hyp, option, last_stack, options, hyps, work)
     cells.scores[cell] = score
     cells.estimates[cell] = score + edges.future_costs[edges.targets[edge]]
 
 
 @inlined
 def _lm_score(
-    cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
-    last_stack: bool, hyps: Hypotheses, cells: Cells,
+    cell: int, hyp: int, option: int, last_stack: bool, options: Options, hyps: Hypotheses,
+    work: Workspace,
 ) -> float:  # fmt: skip
     """The first language model's weighted score of the option's words; set the cell's context."""
     # Once the context is within the phrase, the remaining words have their scores in the phrase alone.
+    lm, cells = work.lm, work.cells
     context, n_context = cells.contexts[cell], hyps.context_sizes[hyp]
     for i in range(n_context):
         context[i] = hyps.contexts[hyp, i]
@@ -411,26 +383,25 @@ def _lm_score(
         log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
         log10 += log_prob
     cells.context_sizes[cell] = n_context
-    return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
+    return float(work.weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
 
 
 @inner
 def _further_score(
-    cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
-    last_stack: bool, hyps: Hypotheses, cells: Cells,
+    cell: int, hyp: int, option: int, last_stack: bool, options: Options, hyps: Hypotheses,
+    work: Workspace,
 ) -> float:  # fmt: skip
     """The further language models' weighted scores of the option's words; set the cell's contexts."""
-    for i in range(cells.further_contexts.shape[1]):
-        cells.further_contexts[cell, i] = hyps.further_contexts[hyp, i]
+    contexts, further, weights = work.cells.further_contexts[cell], work.lm.further, work.weights
+    for i in range(len(contexts)):
+        contexts[i] = hyps.further_contexts[hyp, i]
     first, last = options.word_starts[option], options.word_starts[option + 1]
-    contexts = cells.further_contexts[cell]
-    return float(
-        phrase_score(options.words, first, last, last_stack, lm.further, weights, contexts)
-    )
+    return float(phrase_score(options.words, first, last, last_stack, further, weights, contexts))
 
 
 @inlined
-def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Cells) -> None:
+def _keep(cell: int, options: Options, hyps: Hypotheses, work: Workspace) -> None:
+    edges, cells = work.edges, work.cells
     edge = cells.edges[cell]
     option = edges.option_starts[edge] + cells.ys[cell]
     hyp = add_hypothesis(

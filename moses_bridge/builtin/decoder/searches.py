@@ -50,12 +50,8 @@ class Parts(NamedTuple):
 class LastPhrases(NamedTuple):
     """The part of `Searches` with the last phrases of the hypotheses of open stacks.
 
-    A call from Python with all arrays of `Searches` takes a tenth of a millisecond.
-
-    Attributes:
-        parts, firsts: see `Searches`.
-        sizes, previous, options: those of the hypotheses.
-        word_starts: those of the options, concatenated.
+    `sizes`, `previous` and `options` are of the hypotheses, word_starts of the options. A call from Python with
+    all arrays of `Searches` takes a tenth of a millisecond.
     """
 
     parts: Parts
@@ -89,10 +85,7 @@ class Searches(NamedTuple):
 class Memory:
     """Memory for searches, reused by the next ones: new pages cost a twentieth of the search's time.
 
-    Args:
-        limits: bounds of the search.
-        order: order of the first n-gram model.
-        further_width: width of the contexts of the further ones.
+    For the arguments see `make_hypotheses`.
     """
 
     def __init__(self, limits: Limits, order: int, further_width: int) -> None:
@@ -252,29 +245,14 @@ def start_searches(searches: Searches, lm: LanguageModel) -> None:
 
 @compiled
 def next_stacks(
-    n_covered: int,
-    values: Any,
-    stand_in_share: float,
-    searches: Searches,
-    lm: LanguageModel,
-    weights: Any,
-    limits: Limits,
-    work: Workspace,
+    n_covered: int, values: Any, stand_in_share: float, searches: Searches, work: Workspace
 ) -> None:
     """Close the stacks before those of n_covered words, and open these, sentence by sentence.
 
     In closing, the neural values replace their stand-ins before the stack is pruned; see `close_stack` and
-    `open_stack`. Shorter sentences have nothing to close or open.
-
-    Args:
-        n_covered: number of covered words of the stacks to open.
-        values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the open stacks.
-        stand_in_share: the share of the first n-gram model's weight standing in for neural models.
-        searches: the searches.
-        lm: the n-gram models.
-        weights: the weight vector.
-        limits: bounds of the search.
-        work: memory for a stack.
+    `open_stack`. Shorter sentences have nothing to close or open. `values` are (n_hypotheses,) weighted neural
+    values of the last phrases in open stacks, stand_in_share is the share of the first n-gram model's weight
+    standing in for neural models.
     """
     n_closed = n_covered - 1
     place = 0
@@ -287,10 +265,10 @@ def next_stacks(
         _replace_stand_ins(first, of_hyps, stand_ins, stand_in_share, hyps)
         place += n_hyps
         if 0 < n_closed <= options.n_words:
-            close_stack(n_closed, first, limits.stack_size, options, hyps, groups)
+            close_stack(n_closed, first, work.limits.stack_size, options, hyps, groups)
         searches.firsts[i] = hyps.size[0]
         if n_covered <= options.n_words:
-            open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
+            open_stack(n_covered, options, hyps, groups, work)
 
 
 @inner

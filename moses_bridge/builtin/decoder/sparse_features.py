@@ -42,18 +42,12 @@ NEXT, BEFORE, BETWEEN = b"phr", b"stk", b"btn"
 SWITCHES = {"sparse-phrase": NEXT, "sparse-stack": BEFORE, "sparse-between": BETWEEN}
 OF_LISTS = re.compile(r"sparse-(words|clusters)-(source|target)-([^-]+)")
 SIDES = {"source": b"src", "target": b"tgt"}
-Labels = Mapping[
-    bytes, bytes
-]  # the part of a name for each word: b"LIST-WORD" or b"LIST-cluster_CLASS"
+# The part of a name for each word: b"LIST-WORD" or b"LIST-cluster_CLASS".
+Labels = Mapping[bytes, bytes]
 
 
 class PhrasePair(NamedTuple):
-    """A phrase pair.
-
-    Attributes:
-        source, target: its words.
-        links: source and target place of each word link, from 0.
-    """
+    """The words of a phrase pair, and source and target place of each word link, from 0."""
 
     source: Sequence[bytes]
     target: Sequence[bytes]
@@ -62,10 +56,9 @@ class PhrasePair(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseFeature:
-    """A feature of an ini with sparse values alone.
+    """A feature of an ini with sparse values alone, whose names begin with its name.
 
     Attributes:
-        name: its name, with which the names of its values begin.
         chooses: whether it counts in choosing the translations of a source phrase; else it is added to the
             chosen ones (EvaluateWithSourceContext).
         of_pair: yields, for a phrase pair, the ends of the names of its values, once for each 1.
@@ -77,12 +70,7 @@ class SparseFeature:
 
 
 def sparse_feature(ini: MosesIni, feature: Feature) -> SparseFeature:
-    """Make the sparse feature of a line of [feature].
-
-    Raises:
-        ConfigError: it depends on more than the phrase pair.
-        InputError: its list of words cannot be read.
-    """
+    """The sparse feature of a line of [feature]; ConfigError if it depends on more than the phrase pair."""
     return SparseFeature(feature.name, feature.kind != WORD_TRANSLATION, _counting(ini, feature))
 
 
@@ -169,12 +157,7 @@ def _shown(word: bytes, known: WordList) -> bytes:
 
 
 class PlacedPair(NamedTuple):
-    """A phrase pair in a sentence.
-
-    Attributes:
-        start, end: its source words, start..end-1.
-        pair: the pair.
-    """
+    """A phrase pair in a sentence, of the source words start..end-1."""
 
     start: int
     end: int
@@ -183,17 +166,11 @@ class PlacedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseReordering:
-    """The sparse features of a reordering table.
-
-    Attributes:
-        name: the table's name, with which the names of its values begin.
-        counted: the counted ones of NEXT, BEFORE and BETWEEN.
-        lists: the lists of words of each side, by `SIDES`.
-    """
+    """The sparse features of a reordering table, with whose name the names of its values begin."""
 
     name: str
-    counted: frozenset[bytes]
-    lists: Mapping[bytes, Sequence[Labels]]
+    counted: frozenset[bytes]  # of NEXT, BEFORE and BETWEEN
+    lists: Mapping[bytes, Sequence[Labels]]  # of words of each side, by `SIDES`
 
     def labels(self, side: bytes, place: bytes, word: bytes) -> Iterator[bytes]:
         """The middle of the names for a word at `place` ("first" or "last"), say b"src-first-top-le"."""
@@ -268,28 +245,25 @@ def _lists(ini: MosesIni, feature: Feature) -> dict[bytes, list[Labels]]:
         match = OF_LISTS.fullmatch(key)
         if match:
             kind, side, name = match.groups()
-            read = _classes if kind == "clusters" else _words
-            labels = {word: f"{name}-".encode() + label for word, label in read(ini, path).items()}
+            words = _classes if kind == "clusters" else _words
+            labels = {word: b"%b-%b" % (name.encode(), end) for word, end in words(ini, path)}
             lists[SIDES[side]].append(labels)
     return lists
 
 
-def _words(ini: MosesIni, path: str) -> Labels:
+def _words(ini: MosesIni, path: str) -> Iterator[tuple[bytes, bytes]]:
     """Read a file with one word a line."""
-    return {word: word for word in read_lines(ini.resolve(path))}
+    return ((word, word) for word in read_lines(ini.resolve(path)))
 
 
-def _classes(ini: MosesIni, path: str) -> Labels:
+def _classes(ini: MosesIni, path: str) -> Iterator[tuple[bytes, bytes]]:
     """Read a file with a word, a tab and its class a line."""
-    classes = {}
     for line_number, line in enumerate(read_lines(ini.resolve(path)), start=1):
         fields = [field for field in line.split(b"\t") if field]
         if len(fields) < 2:
-            raise InputError(
-                ini.resolve(path), line_number, shown(line), "a word, a tab, its class"
-            )
-        classes[fields[0]] = b"cluster_" + fields[1]
-    return classes
+            expected = "a word, a tab, its class"
+            raise InputError(ini.resolve(path), line_number, shown(line), expected)
+        yield fields[0], b"cluster_" + fields[1]
 
 
 class ReorderingSums:

@@ -38,25 +38,15 @@ MOST_SHOWN = 5  # names in an error
 
 @dataclass(frozen=True)
 class SparseModel:
-    """The sparse features of an ini.
-
-    Attributes:
-        features: those counting something in a phrase pair.
-        reordering: those of the reordering table; None if it has none.
-        tables: the name of each phrase table, with which the names of its values begin.
-        listed: the beginnings of the names in n-best lists.
-        table: the phrase tables.
-        target_words: bytes of each target word.
-        weights: the weight of each value with a weight in the ini.
-    """
+    """The sparse features of an ini: those of phrase pairs, and of the reordering table if it has any."""
 
     features: tuple[SparseFeature, ...]
     reordering: SparseReordering | None
-    tables: tuple[str, ...]
-    listed: tuple[str, ...]
+    tables: tuple[str, ...]  # names of the phrase tables, with which those of their values begin
+    listed: tuple[str, ...]  # beginnings of the names in n-best lists
     table: LoadedTable
     target_words: Sequence[bytes]
-    weights: Mapping[str, float]
+    weights: Mapping[str, float]  # of the values with a weight in the ini
 
     @property
     def place(self) -> int:
@@ -144,11 +134,7 @@ def _excluding_sparse(ini: MosesIni, takes_given: bool) -> str:
 
 
 def refuse_sparse(ini: MosesIni, takes_given: bool) -> None:
-    """Refuse sparse features, or weights of their values, where they are unsupported.
-
-    Raises:
-        ConfigError: there is a group of tables or there are given translations.
-    """
+    """Refuse sparse features or weights: ConfigError beside a group of tables or given translations."""
     excluding = _excluding_sparse(ini, takes_given)
     if excluding:
         raise ConfigError(
@@ -162,11 +148,7 @@ def value_name(owner: str, end: bytes) -> str:
 
 
 def check_names(ini: MosesIni, names: Iterable[str]) -> None:
-    """Refuse weights of sparse values belonging to no feature.
-
-    Raises:
-        ConfigError: a name does not begin with that of a sparse feature or a table and "_".
-    """
+    """Refuse weights of sparse values: ConfigError if one begins with no sparse feature or table and "_"."""
     kinds = (*SPARSE_KINDS, TABLE_KIND)
     begins = sparse_beginnings(
         each for each in ini.features if each.kind in kinds or sparse_arguments(each)

@@ -40,13 +40,7 @@ LINKS_OF_UNKNOWN = ((0, 0),)  # TranslationOptionCollection::ProcessOneUnknownWo
 
 
 class SparseValues:
-    """The sparse features with weights.
-
-    Args:
-        model: the features.
-        weights: the weight of each value; missing ones are 0.
-        weighted: tables and weights; the last score of its rows is computed here.
-    """
+    """The sparse features with weights, 0 if missing; the last score of the rows in `weighted` is made here."""
 
     def __init__(self, model: SparseModel, weights: Values, weighted: WeightedModel) -> None:
         self.model, self.weights = model, weights
@@ -93,13 +87,7 @@ class SparseValues:
 
 
 class SentenceValues:
-    """The sparse values of the options of a sentence.
-
-    Args:
-        of_model: the features with weights.
-        words: the source words.
-        names: the words unknown to the model, by their numbers in this sentence.
-    """
+    """The sparse values of the options of a sentence; `names` are its words unknown to the model, by number."""
 
     def __init__(
         self, of_model: SparseValues, words: Sequence[bytes], names: Mapping[int, bytes]

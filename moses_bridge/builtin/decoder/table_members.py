@@ -65,13 +65,9 @@ def make_members(
     paths: Sequence[DecodingPath], limits: Sequence[int], weight_places: Mapping[str, int],
     loaded: NDArray[np.float32],
 ) -> Members:  # fmt: skip
-    """Arrange the tables of the decoding paths.
+    """Arrange the tables of the decoding paths, with the limit and the `loaded` scores of each table.
 
-    Args:
-        paths: the decoding paths.
-        limits: the table limit of each table, in the order of the paths.
-        weight_places: place of each feature's first weight in the weight vector.
-        loaded: the scores of the loaded tables.
+    weight_places has the place of each feature's first weight in the weight vector.
     """
     tables = [table for path in paths for table in path.tables]
     groups = [path.group or TableGroup(path.tables) for path in paths]

@@ -79,14 +79,7 @@ def is_plain(values: IniValues) -> bool:
 
 
 class Translator:
-    """Translates one sentence after the other under fixed weights.
-
-    Args:
-        model: tables.
-        weighted: tables and weights for compiled code.
-        limits: bounds of the search.
-        sparse_weights: weights of sparse values, those of the ini by default.
-    """
+    """Translates one sentence after the other under fixed weights, sparse ones of the ini by default."""
 
     def __init__(
         self, model: Model, weighted: WeightedModel, limits: Limits,
@@ -99,9 +92,9 @@ class Translator:
         if model.sparse is not None:
             weights = model.sparse.weights if sparse_weights is None else sparse_weights
             self.sparse = SparseValues(model.sparse, weights, weighted)
-        widths = model.lm.order, model.further.width
-        self.work = make_workspace(limits, model.max_phrase_words, *widths)
-        self.memory = Memory(limits, *widths)
+        lm, max_words = weighted.lm, model.max_phrase_words
+        self.work = make_workspace(lm, weighted.weights, limits, max_words)
+        self.memory = Memory(limits, lm.order, lm.further.width)
 
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
@@ -117,10 +110,7 @@ class Translator:
         if sentence is None:
             return b"", []
         hyps, groups = self.memory.hypotheses(sentence.options.n_words)
-        search(
-            sentence.options, self.weighted.lm, self.weighted.weights, self.limits,
-            hyps, groups, self.work,
-        )  # fmt: skip
+        search(sentence.options, hyps, groups, self.work)
         paths = self.paths(sentence, hyps, groups, nbest)
         texts = sentence_texts(self.model, sentence, paths)
         if nbest is None:

@@ -20,18 +20,10 @@ UNKNOWN_SIZE = -1
 
 
 class LanguageModel(NamedTuple):
-    """The language models in the form for the search: the first one, with the further ones.
-
-    Attributes:
-        tables: tables of its `LmIndex`.
-        n_words: size of its vocabulary; target words from this number on are unknown to it.
-        unk_id, bos_id, eos_id: numbers of <unk>, <s> and </s>.
-        order: its order.
-        further: all other models.
-    """
+    """The language models in the form for the search: values of the first `LmIndex`, and the further ones."""
 
     tables: LmTables
-    n_words: int
+    n_words: int  # of its vocabulary; target words from this number on are unknown to it
     unk_id: int
     bos_id: int
     eos_id: int
@@ -58,16 +50,10 @@ class Choices(NamedTuple):
 
 
 class PhrasesAlone(NamedTuple):
-    """The language model's values of rows without context, filled when first needed.
+    """The language model's values of rows without context, filled when first needed."""
 
-    Attributes:
-        word_log10s: float64, log10 probability of each of `TableRows.words`.
-        context_sizes: (n_rows,) int8, number of words of language model context after the row; UNKNOWN_SIZE
-            if not yet computed.
-    """
-
-    word_log10s: NDArray[np.float64]
-    context_sizes: NDArray[np.int8]
+    word_log10s: NDArray[np.float64]  # log10 probability of each of `TableRows.words`
+    context_sizes: NDArray[np.int8]  # (n_rows,) words of context after the row, or UNKNOWN_SIZE
 
 
 class WeightedModel(NamedTuple):
@@ -78,9 +64,7 @@ class WeightedModel(NamedTuple):
             scores are those of the paths, filled with the choices.
         members: the tables of each path.
         reordering: (n_rows, 6) natural logarithms.
-        lm_scores: (n_rows,) float32, log10 probability of a row's target words without context, NaN if not
-            yet computed.
-        alone: the same, word by word.
+        alone: the language model's values of rows without context.
         further_scores: (n_rows,) float64, weighted scores of all further models, NaN if not yet computed.
         lm: the language models.
         choices: the rows kept for each source phrase.
@@ -95,7 +79,6 @@ class WeightedModel(NamedTuple):
     node_starts: NDArray[np.int64]
     node_rows: NDArray[np.int64]
     reordering: NDArray[np.float32]
-    lm_scores: NDArray[np.float32]
     alone: PhrasesAlone
     further_scores: NDArray[np.float64]
     lm: LanguageModel
@@ -105,12 +88,11 @@ class WeightedModel(NamedTuple):
 
 
 def make_weighted_model(
-    model: Model, lm_scores: NDArray[np.float32], weights: NDArray[np.float64]
+    model: Model, weights: NDArray[np.float64], alone: PhrasesAlone | None = None
 ) -> WeightedModel:
     """Combine a model with weights, (n_features,).
 
-    The lm_scores (see `WeightedModel`) do not depend on the weights, so several weighted models can share one
-    array, one after the other.
+    `alone` does not depend on the weights, so several weighted models can share it, one after the other.
     """
     table, lm = model.table, model.lm
     return WeightedModel(
@@ -121,9 +103,8 @@ def make_weighted_model(
         node_starts=table.node_starts,
         node_rows=table.node_rows,
         reordering=model.reordering,
-        lm_scores=lm_scores,
-        alone=_no_phrases_alone(table.rows),
-        further_scores=np.full(len(lm_scores) if model.further.width else 0, np.nan),
+        alone=alone or no_phrases_alone(table.rows),
+        further_scores=np.full(len(table.rows.nodes) if model.further.width else 0, np.nan),
         lm=LanguageModel(
             tables=lm.tables,
             n_words=len(lm.vocabulary),
@@ -150,7 +131,7 @@ def _rows_to_choose(rows: TableRows, model: Model) -> TableRows:
     return rows._replace(scores=np.zeros((len(rows.nodes), n_scores), np.float32))
 
 
-def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
+def no_phrases_alone(rows: TableRows) -> PhrasesAlone:
     """Arrays for all rows; unwritten pages need no memory."""
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 

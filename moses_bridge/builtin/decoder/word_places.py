@@ -33,15 +33,10 @@ TARGET_SHIFT = 32  # a link as one number: target << 32 | source
 
 
 class WordPlaces(NamedTuple):
-    """The source places of the target words of options, counted from 0 in the sentence.
+    """The source places of the target words of options, (n_words,), counted from 0 in the sentence."""
 
-    Attributes:
-        linked: (n_words,) int32, the middle one of the word's links, NO_LINK if it has none.
-        in_phrase: (n_words,) int32, the place used during search.
-    """
-
-    linked: NDArray[np.int32]
-    in_phrase: NDArray[np.int32]
+    linked: NDArray[np.int32]  # the middle one of the word's links, NO_LINK if it has none
+    in_phrase: NDArray[np.int32]  # the place used during search
 
 
 def check_links(table: LoadedTable) -> None:

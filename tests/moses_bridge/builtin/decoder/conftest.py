@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model, load_model
@@ -76,8 +75,7 @@ def ini_text(limit: int, *table_weights: float) -> str:
 
 def make_translator(model: Model, stack: int, pops: int) -> Translator:
     limit = effective_distortion_limit(model.distortion_limit)
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
+    weighted = make_weighted_model(model, model.weight_vector(None))
     return Translator(model, weighted, Limits(stack, pops, limit))
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
 
 from moses_bridge.base.errors import ToolError, UserError
@@ -21,8 +20,7 @@ LINES = [b"u v w", b"", b"x", b"w v u", b"u " * 30] * 4
 
 @pytest.fixture
 def work(toy: Model) -> Work:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    weighted = make_weighted_model(toy, toy.weight_vector(None))
     translator = Translator(toy, weighted, Limits(20, 20, 3))
     return Work(translator, NBestFormat(3, 5, False, False))
 

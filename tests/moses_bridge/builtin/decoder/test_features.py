@@ -21,8 +21,7 @@ Pairs = dict[tuple[str, str], tuple[float, ...]]
 
 
 def features(model: Model, rows: list[int], spans: list[tuple[int, int]], words: str) -> np.ndarray:
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
+    weighted = make_weighted_model(model, model.weight_vector(None))
     ids = [model.target_ids.get(word.encode(), len(model.target_words)) for word in words.split()]
     starts, ends = np.array(spans, np.int32).T
     return score_path(np.array(rows), starts, ends, np.array(ids, np.int32), weighted)

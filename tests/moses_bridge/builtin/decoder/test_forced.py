@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
@@ -16,8 +15,7 @@ from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weig
 
 
 def weighted_model(model: Model) -> WeightedModel:
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    return make_weighted_model(model, lm_scores, model.weight_vector(None))
+    return make_weighted_model(model, model.weight_vector(None))
 
 
 def translator(model: Model, targets: list[bytes], limit: int = 3) -> ForcedTranslator:

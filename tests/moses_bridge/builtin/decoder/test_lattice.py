@@ -76,8 +76,7 @@ def test_the_best_paths_are_found_among_more_than_are_remembered(toy: Model) -> 
     hyps.scores[1 : n + 1] = scores
     hyps.arcs[1 : n + 1], hyps.next_arcs[1 : n + 1] = NONE, NONE
     hyps.arcs[1], hyps.next_arcs[2:n] = 2, np.arange(3, n + 1)
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    weighted = make_weighted_model(toy, toy.weight_vector(None))
     options = one_word_options(n, len(toy.target_words))
     finals = np.array([1], np.int32)
     found = best_paths(finals, n_best, n_best, hyps, options, weighted)

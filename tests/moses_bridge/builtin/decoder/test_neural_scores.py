@@ -33,8 +33,7 @@ START, END = 1000, 2000
 
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_ngrams_of_paths_are_the_windows_of_their_words(toy: Model, order: int) -> None:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    weighted = make_weighted_model(toy, toy.weight_vector(None))
     search = Translator(toy, weighted, Limits(50, 50, 3))
     sentence = search.sentence(b"u v w x")
     assert sentence is not None
@@ -65,8 +64,7 @@ def test_ngrams_of_paths_are_the_windows_of_their_words(toy: Model, order: int) 
 def test_ngrams_of_options_are_the_windows_of_their_words(
     toy: Model, order: int, reads_source: bool
 ) -> None:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    weighted = make_weighted_model(toy, toy.weight_vector(None))
     sentence = Translator(toy, weighted, Limits(50, 50, 3)).sentence(b"u v w x")
     assert sentence is not None
     options = sentence.options
@@ -89,8 +87,7 @@ def test_ngrams_of_options_are_the_windows_of_their_words(
 def test_ngrams_and_values_of_stacks_are_those_of_the_word_sequences(
     toy: Model, n_dependent: int, reads_source: bool
 ) -> None:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    weighted = make_weighted_model(toy, toy.weight_vector(None))
     search = Translator(toy, weighted, Limits(9, 9, 3))
     found = [search.sentence(line) for line in (b"u v w x", b"v u")]
     options = [sentence.options for sentence in found if sentence is not None]
@@ -112,10 +109,7 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_word_sequences(
     )
     table = free_table(1 << 11)
     for n_covered in range(1, 5):
-        next_stacks(
-            n_covered, totals, 0.0, searches, weighted.lm, weighted.weights, search.limits,
-            search.work,
-        )  # fmt: skip
+        next_stacks(n_covered, totals, 0.0, searches, search.work)
         starts = stack_starts(n_covered, n_dependent, added)
         in_memo, new = stack_ngrams(n_covered, starts, words, added, table, len(known))
         known = np.concatenate([known, new])

@@ -29,8 +29,7 @@ MEMBERS = "previous", "options", "starts", "ends", "scores", "estimates", "arcs"
 
 @pytest.fixture
 def translator(toy: Model) -> Translator:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    return Translator(toy, make_weighted_model(toy, lm_scores, toy.weight_vector(None)), LIMITS)
+    return Translator(toy, make_weighted_model(toy, toy.weight_vector(None)), LIMITS)
 
 
 def options_of(translator: Translator) -> list[Options]:
@@ -52,10 +51,7 @@ def go_on(
     n_covered: int, values: NDArray[np.float64], searches: Searches, translator: Translator
 ) -> None:
     """Close the open stacks with values, and open the next ones."""
-    weighted = translator.weighted
-    next_stacks(
-        n_covered, values, 0.0, searches, weighted.lm, weighted.weights, LIMITS, translator.work
-    )
+    next_stacks(n_covered, values, 0.0, searches, translator.work)
 
 
 def n_open(searches: Searches) -> int:
@@ -81,8 +77,7 @@ def test_searches_side_by_side_are_those_of_single_sentences(translator: Transla
         order = translator.model.lm.order
         hyps = make_hypotheses(each.n_words, LIMITS.pop_limit, order, 0)
         groups = make_groups(each.n_words, LIMITS.stack_size, LIMITS.pop_limit)
-        weighted = translator.weighted
-        search(each, weighted.lm, weighted.weights, LIMITS, hyps, groups, translator.work)
+        search(each, hyps, groups, translator.work)
         found, found_groups, n = hypotheses_of(i, searches), groups_of(i, searches), hyps.size[0]
         assert found.size.tolist() == [n] and n > 10 * (each.n_words > 1)
         for name in MEMBERS:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model
@@ -11,8 +10,7 @@ from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 
 def make_translator(model: Model, stack: int, pops: int) -> Translator:
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
+    weighted = make_weighted_model(model, model.weight_vector(None))
     return Translator(model, weighted, Limits(stack, pops, 3))
 
 
@@ -45,11 +43,10 @@ def test_any_line_gives_a_line(toy: Model, line: bytes) -> None:
 
 
 def test_other_weights_need_no_new_tables(toy: Model) -> None:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
     lengths = {}
     for penalty in (-5.0, 5.0):
         weights = toy.weight_vector({"WordPenalty0": [penalty]})
-        weighted = make_weighted_model(toy, lm_scores, weights)
+        weighted = make_weighted_model(toy, weights)
         text, _ = Translator(toy, weighted, Limits(50, 50, 3)).translate(0, b"u v w x", None)
         lengths[penalty] = len(text.split())
     assert lengths[-5.0] > lengths[5.0]

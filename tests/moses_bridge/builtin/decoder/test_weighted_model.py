@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from numba import njit
 
@@ -59,8 +58,7 @@ def test_there_is_room_for_as_many_rows_as_the_table_limits_allow(
 
 
 def test_words_that_the_language_model_lacks_are_unknown_to_it(toy: Model) -> None:
-    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
-    lm = make_weighted_model(toy, lm_scores, toy.weight_vector(None)).lm
+    lm = make_weighted_model(toy, toy.weight_vector(None)).lm
     assert lm.order == 3
     assert number_of(lm, toy.target_ids[b"a"]) == toy.lm.vocabulary[b"a"]
     assert number_of(lm, toy.target_ids[b"c"]) == toy.lm.unk_id
