@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Self
 
 from moses_bridge.base.choices import Tags
+from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import open_record_of, read_json
 from moses_bridge.base.machine import n_processors
 from moses_bridge.base.textio import StrPath, open_write, read_line_blocks
-from moses_bridge.decoding.builtin_decoder import BuiltinDecoder
+from moses_bridge.decoding.builtin_decoder import SEARCH, BuiltinDecoder
 from moses_bridge.decoding.interface import DecoderConfig, UnknownWords
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.moses_ini import read_ini
@@ -98,6 +99,7 @@ class TextTranslator:
         self._weights = weights_over_ini(tuned, ini) if is_tuned else None
         decoder = replace(decoder, kind="builtin", alignment=True, segmentation=False)
         self._decoder = BuiltinDecoder(ini, decoder, config.jobs)
+        self._notice = CompilationNotice(SEARCH)
         self.unknown_words = UnknownWords(Path("the text"), ini, 0, Counter())
 
     def __enter__(self) -> Self:
@@ -123,12 +125,12 @@ class TextTranslator:
         lines = [[*map(self.plain.line, sentences)] for sentences in split]
         flat = [line for sentences in lines for line in sentences if line.words]
         encoded = [" ".join(line.words).encode() for line in flat]
-        lists = iter(
-            [list_ for _, list_ in self._decoder.translations(encoded, self._weights, size)]
-        )
+        with self._notice:
+            decoded = [*self._decoder.translations(encoded, self._weights, size)]
         self._count(encoded)
+        lists = iter(decoded)
         return [
-            [self._translations(line, next(lists) if line.words else ()) for line in sentences]
+            [self._translations(line, next(lists)[1] if line.words else ()) for line in sentences]
             for sentences in lines
         ]
 
@@ -171,20 +173,17 @@ def _tuned_decoder(path: Path, run_commands: bool) -> DecoderConfig:
 
 
 def translate_files(
-    translator: TextTranslator,
-    texts: Sequence[StrPath],
-    out: StrPath,
-    nbest: StrPath | None = None,
-    nbest_size: int = 1,
-) -> None:
+    translator: TextTranslator, texts: Sequence[StrPath], out: StrPath,
+    nbest: StrPath | None = None, nbest_size: int = 1,
+) -> None:  # fmt: skip
     """Translate files, one after the other, line by line; what a pipe has is translated at once.
 
     Args:
         translator: the system.
         texts: the files.
         out: translations, one a line.
-        nbest: up to `nbest_size` translations of each sentence: line and sentence, from 1, total, text, source
-            words, target words and their links, separated by tabs.
+        nbest: `nbest_size` translations of each sentence at most: line and sentence, from 1, total, text,
+            source words, target words and their links, separated by tabs.
         nbest_size: see `nbest`.
 
     Raises:
