@@ -20,11 +20,9 @@ from moses_bridge.base.options import (
     Positive,
     option,
 )
-from tuning.experiments.letters_settings import LettersSettings
-from tuning.experiments.letters_text import Unit
+from tuning.experiments.letters_text import LettersSettings, Unit
 
-UNITS = "[letters|symbols] [letters|symbols]"
-LOOKUP_HELP = "Whether sources in the training pairs have their targets there."
+Units = Annotated[tuple[Unit, Unit], option(metavar="[letters|symbols] [letters|symbols]")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +31,7 @@ class LettersOptions(LettersSettings):
 
     pairs: Annotated[InputFile, ARGUMENT]
     out: OutputDirectory
-    units: Annotated[tuple[Unit, Unit], option(metavar=UNITS)] = LettersSettings.units
-    dev: InputFile | None = None
+    units: Units = LettersSettings.units
     config: InputFile | None = None
 
 
@@ -42,13 +39,10 @@ class LettersOptions(LettersSettings):
 def train(options: LettersOptions) -> None:
     """Learn spellings, pronunciations or the like from pairs.
 
-    PAIRS has lines `source <tab> target`: words or longer texts, which may be of one language. A system is
-    built whose words are letters, a part of the sources is held out, and weights are tuned on it.
+    PAIRS has lines `source <tab> target`: words or longer texts, which may be of one language. A tenth of the
+    sources is held out, at most 1,000, and weights are tuned on it.
 
-    \b
-    Example:
-      tuning letters train spellings.tsv --out modern
-      tuning letters train lexicon.tsv --units letters symbols --nnjm --out spoken
+    Example: tuning letters train spellings.tsv --out modern
     """
     from tuning.experiments.letters import train as train_system
 
@@ -60,7 +54,6 @@ def predict(
     system: Annotated[Directory, ARGUMENT],
     source: Annotated[FileOrStdin, "Sources, one per line."] = STANDARD_STREAM,
     nbest: Annotated[Positive, "Largest number of targets per source."] = 1,
-    lookup: Annotated[bool, LOOKUP_HELP] = True,
     jobs: Jobs = N_JOBS,
 ) -> None:
     """Predict targets with their probabilities.
@@ -69,17 +62,14 @@ def predict(
     of the target there. For another source it is a share among 100 hypotheses, scaled such that on held-out
     sources the first targets are right as often as their probabilities say.
 
-    \b
-    Example:
-      tuning letters predict modern < words.txt
-      tuning letters predict spoken --source words.txt --nbest 3
+    Example: tuning letters predict modern --nbest 3 < words.txt
     """
     from moses_bridge.base.text_lines import read_text_lines
     from moses_bridge.formats.words import as_text
-    from tuning.experiments.letters_system import predict as predictions
+    from tuning.experiments.letters import predict as predictions
 
     sources = [as_text(line).strip() for line in read_text_lines(source)]
-    found = predictions(system, sources, jobs, lookup)
+    found = predictions(system, sources, jobs)
     for each in sources:
         for target, prob in found[each][:nbest]:
             click.echo(f"{each}\t{target}\t{prob:.4f}")
@@ -89,25 +79,19 @@ def predict(
 def evaluate(
     system: Annotated[Directory, ARGUMENT],
     test: Annotated[InputFile, ARGUMENT],
-    dictionary: Annotated[
-        bool, "Count a source once, and any of its targets as right, instead of each line."
-    ] = False,
-    lookup: Annotated[bool, LOOKUP_HELP] = True,
+    dictionary: Annotated[bool, "Count a source once, and any of its targets as right."] = False,
     jobs: Jobs = N_JOBS,
 ) -> None:
     """Print how often targets are right.
 
-    TEST has lines `source <tab> target`. Printed are the percentage of lines that are right, and the edits for
-    100 letters or symbols: of all lines, of those with sources in the training pairs, and of others. The
-    look-up has the most frequent targets in the training pairs, and copies other sources.
+    TEST has lines `source <tab> target`. Edits are those for 100 letters or symbols; seen are sources in the
+    training pairs. The look-up has their most frequent targets, and copies other sources.
 
     Example: tuning letters evaluate modern test.tsv
     """
-    from tuning.experiments.letters_system import evaluate as scores_of
-    from tuning.experiments.letters_system import score_lines
+    from tuning.experiments.letters import evaluate as table_of
 
-    for line in score_lines(scores_of(system, test, jobs, lookup, dictionary)):
-        click.echo(line)
+    click.echo(table_of(system, test, jobs, dictionary))
 
 
 COMMANDS = (train, predict, evaluate)

@@ -129,7 +129,7 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
         command = ["moses-bridge", "build", "--source-language", source]
         command += ["--target-language", target, "--corpus", f"{corpus}/train"]
         command += ["--out", f"{work}/aligned"]
-        own_step(work, LINKS, [*command, "--jobs", str(settings.jobs)])
+        _step(work, LINKS, [*command, "--jobs", str(settings.jobs)])
 
 
 def _make(
@@ -166,7 +166,7 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
         command = ["rescorer", "score", _table(read_ini(ini)), "--ini", ini, "--ini-out", new]
         command += ["--model", work / str(experiment.columns[column].network), "--resume"]
         command += ["--out", new.with_name("phrase-table.gz"), "--jobs", settings.jobs]
-        own_step(work, f"{column} of the whole table", [*map(str, command)])
+        _step(work, f"{column} of the whole table", [*map(str, command)])
         ini = new
     weights = run.fixed_search or run.weights
     write_tuned_ini(with_absolute_paths(read_ini(ini)), weights, out / INI_NAME)
@@ -269,7 +269,7 @@ def lay_out(given: Path, place: Path) -> None:
     known.write_text(now)
 
 
-def own_step(work: Path, name: str, command: Sequence[str]) -> None:
+def _step(work: Path, name: str, command: Sequence[str]) -> None:
     """Run a command of this package as a step of the experiment."""
     program, *arguments = command
     if run_step([str(COMMANDS / program), *arguments], work / LOG_NAME, name):

@@ -1,184 +1,243 @@
-"""`tuning letters train`: a system whose words are letters, made of pairs of short texts."""
+"""Systems whose words are letters: made of pairs of short texts, asked for targets, and judged by them."""
 
 from __future__ import annotations
 
 import random
 import shlex
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import shutil
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
-from moses_bridge.base.config import from_mapping, load_config, with_options
+from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.experiment import split_experiment
-from moses_bridge.base.json_files import write_json
+from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_file
-from moses_bridge.base.steps import LOG_NAME, recorded_step
+from moses_bridge.base.programs import run_program
+from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import open_directory, temporary_directory, write_lines
+from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
-from moses_bridge.formats.moses_ini_edits import write_ini
-from moses_bridge.formats.nbest import read_nbest
-from tuning.experiments.improve import own_step
+from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.formats.moses_ini_edits import with_path, write_ini
+from moses_bridge.formats.nbest import NBestEntry, read_nbest
+from tuning.experiments import letters_text as texts
 from tuning.experiments.improve_settings import LINKS_NAMES
-from tuning.experiments.letters_settings import LettersSettings
-from tuning.experiments.letters_system import (
-    MODEL_FILES,
-    NETWORK,
-    NETWORK_FEATURE,
-    PAIRS,
-    SYSTEM,
-    LettersSystem,
-    served,
-    with_files_in,
-)
-from tuning.experiments.letters_text import Pair, Unit, read_pairs, split_units, targets_by_source
-from tuning.loop.fingerprints import ParallelText
-from tuning.loop.run_directory import INI_NAME, TuningRun
-from tuning.loop.settings import TuningConfig
-from tuning.loop.tuning_loop import TunedSystem, Workers, tune
+from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run
+from tuning.metrics.edit_rates import WORD_ACCURACY, WordAccuracyReferences
 
+COMMANDS = Path(sysconfig.get_path("scripts"))
 EXPERIMENT = Path(__file__).with_name("letters.toml")
-SIDES = ("source", "target")
-HELD_OUT_SHARE, MOST_HELD_OUT, LEAST_HELD_OUT = 0.1, 1000, 2
-STEEPEST = 1000.0  # scale of totals with which the first hypothesis has all of the probability
+# In the directory of a system, besides moses.ini; its files by feature.
+SYSTEM, PAIRS, NETWORK, NETWORK_FEATURE = "letters.json", "pairs.tsv.gz", "nnjm", "NNJM0"
+MODEL_FILES = {"TranslationModel0": "model/phrase-table.gz", "LM0": "model/lm.arpa.gz"}
+LEAST_SOURCES, MOST_HELD_OUT = 20, 1000  # a tenth is held out
+LIST_SIZE = 100  # of the lists in which probabilities sum to 1
+SCALES = 1.1 ** np.arange(-50, 100)
 
 
-def train(settings: LettersSettings) -> str:
-    """Write a system of letters; the directory appears when it is complete. Return a line on its quality.
+@dataclass(frozen=True)
+class LettersSystem:
+    """The contents of letters.json.
+
+    Attributes:
+        units: units of source and target.
+        scale: factor of a hypothesis's total, of which exp is proportional to its probability in the list.
+    """
+
+    units: tuple[texts.Unit, texts.Unit]
+    scale: float
+
+
+def train(settings: texts.LettersSettings) -> str:
+    """Write a system of letters; the directory appears when it is complete. Return its quality, in words.
 
     Raises:
-        InputError: a file of pairs is malformed, or too short to hold out a part.
-        ConfigError: the directory has something in it, or a setting is unknown.
-        UserError: a step failed, or another command writes the directory.
+        InputError: the file of pairs is malformed, or too short to hold out a part.
+        ConfigError: the directory has something in it, or a table of settings is unknown.
+        ToolError: a step failed.
+        UserError: another command writes the directory.
     """
     out = settings.out.absolute()
     with held_file(out):
-        given = read_pairs(settings.pairs)
+        pairs = texts.read_pairs(settings.pairs)
         with open_directory(out) as system, temporary_directory(out.name, out.parent) as work:
-            result = _train(settings, given, system, work)
-    return f"{settings.out}: {result}"
-
-
-def _train(settings: LettersSettings, given: Sequence[Pair], system: Path, work: Path) -> str:
-    """Fill the directory of a system; return the quality of its dev output, in words."""
-    text, dev = _parts(settings, given)
-    configs = split_experiment([EXPERIMENT, *filter(None, [settings.config])], work / "config")
-    if unknown := {path.stem for path in configs} - {"build", "nnjm", "tune"}:
-        raise ConfigError(f"{settings.config}: found {sorted(unknown)}, expected build, nnjm, tune")
-    references = _write_texts(settings.units, text, dev, work)
-    _run_steps(settings, system, work)
-    run = _tuned(settings, system, work, len(max(references, key=len)))
-    for name in MODEL_FILES.values():
-        (work / "model" / name).replace(system / name)
-    write_ini(with_files_in(Path(), work / "tuned" / INI_NAME), system / INI_NAME)
-    write_lines(system / PAIRS, ["\t".join(pair).encode() for pair in given])
-    totals, is_right = _dev_lists(work / "tuned" / f"iter{run.kept:02}.nbest.gz", references)
-    decoder = replace(from_mapping(DecoderConfig, run.decoder, "decoder"), neural_lm=())
-    weights = {name: run.weights[name] for name in (NETWORK_FEATURE,) if settings.nnjm}
-    # Half a line more on each side: never 0 nor 1.
-    accuracy = (sum(is_right) + 0.5) / (len(is_right) + 1)
-    record = LettersSystem(settings.units, scale_of(totals, accuracy), weights, decoder)
-    write_json(system / SYSTEM, asdict(record))
+            references = _write_texts(settings, pairs, work)
+            _run_steps(settings, system, work, max(map(len, references)))
+            for path in (*MODEL_FILES.values(), f"tuned/{WEIGHTS_NAME}"):
+                shutil.copy(work / path, system)
+            write_ini(_with_files_in(Path(), work / "tuned" / INI_NAME), system / INI_NAME)
+            write_lines(system / PAIRS, ["\t".join(pair).encode() for pair in pairs])
+            run = load_run(system)
+            lists = [*_ranked(work / "tuned" / f"iter{run.kept:02}.nbest.gz")]
+            is_right = [each[0].words in references[n] for n, each in enumerate(lists)]
+            # Half a list more on each side: never 0 nor 1.
+            scale = _scale(lists, (sum(is_right) + 0.5) / (len(lists) + 1))
+            write_json(system / SYSTEM, asdict(LettersSystem(settings.units, scale)))
     caution = f"; warning: {run.caution}" if run.caution else ""
-    return f"{100 * np.mean(is_right):.2f}% of {len(is_right):,} unseen dev sources right{caution}"
-
-
-def _parts(settings: LettersSettings, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-    """The pairs to build the model of, and those to tune on, whose sources are not among the first."""
-    sources = {source for source, _ in pairs}
-    if settings.dev is not None:
-        dev = [pair for pair in read_pairs(settings.dev) if pair[0] not in sources]
-        if not dev:
-            found = f"no source that is not in {settings.pairs}"
-            raise InputError(settings.dev, None, found, "some: sources in both are looked up")
-        return pairs, dev
-    n_held_out = min(int(HELD_OUT_SHARE * len(sources)), MOST_HELD_OUT)
-    if n_held_out < LEAST_HELD_OUT:
-        least = round(LEAST_HELD_OUT / HELD_OUT_SHARE)
-        found, expected = f"{len(sources)} different sources", f"{least} at least"
-        raise InputError(settings.pairs, None, found, expected, "A tenth is held out to tune on")
-    held_out = {*random.Random(settings.seed).sample(sorted(sources), n_held_out)}
-    dev = [pair for pair in pairs if pair[0] in held_out]
-    return [pair for pair in pairs if pair[0] not in held_out], dev
+    share = f"{100 * np.mean(is_right):.2f}% of {len(lists):,} held-out sources"
+    return f"{settings.out}: {share} have a right target{caution}"
 
 
 def _write_texts(
-    units: tuple[Unit, Unit], text: Sequence[Pair], dev: Sequence[Pair], work: Path
+    settings: texts.LettersSettings, pairs: Sequence[texts.Pair], work: Path
 ) -> list[list[bytes]]:
-    """Write training and dev texts as units; return the references of each dev source."""
-    for suffix, unit, side in zip(SIDES, units, zip(*text, strict=True), strict=True):
-        write_lines(work / f"train.{suffix}", [split_units(each, unit) for each in side])
-    of_dev = targets_by_source(dev)
-    write_lines(work / f"dev.{SIDES[0]}", [split_units(source, units[0]) for source in of_dev])
-    references = [[split_units(each, units[1]) for each in found] for found in of_dev.values()]
+    """Write texts, as units, and the settings of steps; return the references of each held-out source."""
+    sources = sorted({source for source, _ in pairs})
+    if len(sources) < LEAST_SOURCES:
+        found, expected = f"{len(sources)} different sources", f"{LEAST_SOURCES} at least"
+        raise InputError(settings.pairs, None, found, expected, "A tenth is held out to tune on")
+    given = [] if settings.config is None else [settings.config]
+    configs = split_experiment([EXPERIMENT, *given], work / "config")
+    if unknown := {path.stem for path in configs} - {"build", "nnjm", "tune"}:
+        raise ConfigError(f"{settings.config}: found {sorted(unknown)}, expected build, nnjm, tune")
+    n_held_out = min(len(sources) // 10, MOST_HELD_OUT)
+    held_out = {*random.Random(settings.seed).sample(sources, n_held_out)}
+    dev = texts.targets_by_source(pair for pair in pairs if pair[0] in held_out)
+    (of_source, of_target), split = settings.units, texts.split_units
+    references = [[split(target, of_target) for target in targets] for targets in dev.values()]
+    rest = [pair for pair in pairs if pair[0] not in held_out]
+    write_lines(work / "train.source", [split(source, of_source) for source, _ in rest])
+    write_lines(work / "train.target", [split(target, of_target) for _, target in rest])
+    write_lines(work / "dev.source", [split(source, of_source) for source in dev])
     for number in range(max(map(len, references))):
         # A source with fewer targets has its last one again.
         lines = [each[min(number, len(each) - 1)] for each in references]
-        write_lines(work / f"dev.{SIDES[1]}{number}", lines)
+        write_lines(work / f"dev.target{number}", lines)
     return references
 
 
-def _run_steps(settings: LettersSettings, system: Path, work: Path) -> None:
-    """Build the model and train the network, each by its command."""
-    source, target = (work / f"train.{side}" for side in SIDES)
-    config, model = work / "config", work / "model"
-    build: list[object] = ["moses-bridge", "build", "--corpus", work / "train", "--out", model]
-    build += ["--source-language", SIDES[0], "--target-language", SIDES[1]]
-    build += ["--config", config / "build.toml", "--jobs", settings.jobs]
-    own_step(system, "build", [*map(str, build)])
+def _run_steps(
+    settings: texts.LettersSettings, system: Path, work: Path, n_references: int
+) -> None:
+    """Build the model, train the network and tune the weights, each by its command."""
+    model, jobs, seed = work / "model", ["--jobs", settings.jobs], ["--seed", settings.seed]
+    languages = ["--source-language", "source", "--target-language", "target"]
+    build = ["moses-bridge", "build", "--corpus", work / "train", *languages, "--out", model, *jobs]
+    tune = ["tuning", "tune", "--ini", model / INI_NAME, "--metric", settings.metric, *seed, *jobs]
+    tune += ["--source", work / "dev.source", "--out", work / "tuned"]
+    tune += [f"--reference={work}/dev.target{number}" for number in range(n_references)]
+    steps: dict[str, Sequence[object]] = {"build": build}
     if settings.nnjm:
-        network: list[object] = ["rescorer", "train", target, "--source", source, "--arch", "nnjm"]
-        network += ["--links", model / LINKS_NAMES[0], "--config", config / "nnjm.toml"]
-        network += ["--seed", settings.seed, "--out", system / NETWORK]
-        own_step(system, "nnjm", [*map(str, network)])
+        network = ["rescorer", "train", work / "train.target", "--source", work / "train.source"]
+        network += ["--links", model / LINKS_NAMES[0], "--arch", "nnjm", "--out", system / NETWORK]
+        steps["nnjm"] = [*network, *seed]
+        tune += ["--neural-lm", _served(system)]
+    for name, (program, *arguments) in (steps | {"tune": tune}).items():
+        print_note(f"{settings.out}: {name}")
+        config = ["--config", work / "config" / f"{name}.toml"]
+        run_program([*map(str, (COMMANDS / str(program), *arguments, *config))])
 
 
-def _tuned(settings: LettersSettings, system: Path, work: Path, n_references: int) -> TuningRun:
-    """Tune weights on the dev text."""
-    search = served(system) if settings.nnjm else None
-    options = {"metric": settings.metric, "decoder.neural_lm": search}
-    config = with_options(load_config(TuningConfig, work / "config" / "tune.toml"), options)
-    references = [work / f"dev.{SIDES[1]}{number}" for number in range(n_references)]
-    text = ParallelText(work / f"dev.{SIDES[0]}", references)
-    tuned = TunedSystem(work / "model" / INI_NAME)
-    with recorded_step(system / LOG_NAME, "tune", shlex.join(sys.argv)):
-        return tune(tuned, text, work / "tuned", config, settings.seed, Workers(settings.jobs))
+def _served(system: Path) -> str:
+    """The NNJM of a system as a feature of the search."""
+    command = [COMMANDS / "rescorer", "serve", system / NETWORK]
+    return f"{NETWORK_FEATURE}={shlex.join(map(str, command))}"
 
 
-def _dev_lists(
-    path: Path, references: Sequence[Sequence[bytes]]
-) -> tuple[list[NDArray[np.float64]], list[bool]]:
-    """The totals of each dev list, the highest first, and whether its first hypothesis is right."""
-    totals, is_right = [], []
-    for number, entries in groupby(read_nbest(path), lambda entry: entry.sentence_id):
-        ranked = sorted(entries, key=lambda entry: -entry.total)
-        totals.append(np.array([entry.total for entry in ranked]))
-        is_right.append(ranked[0].words in references[number])
-    return totals, is_right
+def _with_files_in(directory: Path, ini: Path) -> MosesIni:
+    """The moses.ini of a system with its files in a directory: Moses looks in the working one first."""
+    changed = read_ini(ini)
+    for feature, name in MODEL_FILES.items():
+        changed = with_path(changed, feature, directory / Path(name).name)
+    return changed
 
 
-def scale_of(totals: Sequence[NDArray[np.float64]], accuracy: float) -> float:
-    """The factor of totals with which first hypotheses have a mean probability of `accuracy`.
+def _ranked(nbest: Path) -> Iterator[list[NBestEntry]]:
+    """The hypotheses of each sentence, the best one first."""
+    for _, entries in groupby(read_nbest(nbest), lambda entry: entry.sentence_id):
+        yield sorted(entries, key=lambda entry: -entry.total)
+
+
+def _probs(entries: Sequence[NBestEntry], scale: float) -> NDArray[np.float64]:
+    """The probabilities of ranked hypotheses, *Shape:* (n_entries,)."""
+    powers = np.exp(scale * np.array([entry.total - entries[0].total for entry in entries]))
+    probs: NDArray[np.float64] = powers / powers.sum()
+    return probs
+
+
+def _scale(lists: Sequence[Sequence[NBestEntry]], accuracy: float) -> float:
+    """The scale with which first hypotheses are on average as probable as they are right."""
+    means = [np.mean([_probs(entries, scale)[0] for entries in lists]) for scale in SCALES]
+    return float(SCALES[np.abs(np.array(means) - accuracy).argmin()])
+
+
+def predict(
+    system: Path, sources: Sequence[str], jobs: int = 1
+) -> dict[str, list[tuple[str, float]]]:
+    """Targets of each different source with their probabilities, the most probable first.
+
+    A source of the training pairs has its targets there with their shares, another one those of 100 hypotheses,
+    and an empty one an empty target. `system` is a directory of `train`, `jobs` the processes of the decoder.
+
+    Raises:
+        InputError: the directory is no system of letters, or a file in it is malformed.
+    """
+    record = read_record(LettersSystem, system / SYSTEM, "a system of `tuning letters train`")
+    run = load_run(system)
+    seen = texts.targets_by_source(texts.read_pairs(system / PAIRS))
+    found = {"": [("", 1.0)]}
+    for source in seen.keys() & sources:
+        ranked, total = seen[source].most_common(), seen[source].total()
+        found[source] = [(target, n / total) for target, n in ranked]
+    new = [source for source in dict.fromkeys(sources) if source not in found]
+    if not new:
+        return found
+    networks = (_served(system),) if (system / NETWORK).exists() else ()
+    config = replace(from_mapping(DecoderConfig, run.decoder, "decoder"), neural_lm=networks)
+    with temporary_directory("letters") as folder:
+        ini, text, out, nbest = (folder / name for name in (INI_NAME, "letters", "out", "nbest"))
+        write_ini(_with_files_in(system.absolute(), system / INI_NAME), ini)
+        write_lines(text, [texts.split_units(source, record.units[0]) for source in new])
+        with open_decoder(ini, config, jobs) as decoder:
+            decoder.decode(text, out, run.weights, nbest, LIST_SIZE)
+        for source, entries in zip(new, _ranked(nbest), strict=True):
+            targets = [texts.joined_units(entry.words, record.units[1]) for entry in entries]
+            probs = _probs(entries, record.scale).tolist()
+            found[source] = [*zip(targets, probs, strict=True)]
+    return found
+
+
+def evaluate(system: Path, test: Path, jobs: int = 1, dictionary: bool = False) -> str:
+    """A table of the lines that are right and the edits for 100 units, in percent.
+
+    Its rows are all lines, those whose source is in the training pairs, and others. Beside the system there is
+    a look-up: the most frequent target of a source in the training pairs; other sources are copied.
 
     Args:
-        totals: of each list, the highest first.
-        accuracy: share of the lists whose first hypothesis is right, 0 to 1.
+        system: directory of `train`.
+        test: lines `source <tab> target`.
+        jobs: processes of the decoder.
+        dictionary: count a source once, and any of its targets as right, instead of each line with its own.
 
-    Returns:
-        From 0, with which all hypotheses are equally probable, to 1000.
+    Raises:
+        InputError: the directory is no system of letters, or a file is malformed.
     """
-
-    def excess(scale: float) -> float:
-        return (
-            float(np.mean([1 / np.exp(scale * (row - row[0])).sum() for row in totals])) - accuracy
-        )
-
-    if excess(0.0) >= 0 or excess(STEEPEST) <= 0:
-        return 0.0 if excess(0.0) >= 0 else STEEPEST
-    return float(brentq(excess, 0.0, STEEPEST))
+    record = read_record(LettersSystem, system / SYSTEM, "a system of `tuning letters train`")
+    pairs, unit = texts.read_pairs(test), record.units[1]
+    several = texts.targets_by_source(pairs)
+    lines = [*several.items()] if dictionary else [(source, [target]) for source, target in pairs]
+    sources = [source for source, _ in lines]
+    seen = texts.targets_by_source(texts.read_pairs(system / PAIRS))
+    predictions = predict(system, sources, jobs)
+    split = partial(texts.split_units, unit=unit)
+    references = WordAccuracyReferences([[*map(split, targets)] for _, targets in lines])
+    found = [predictions[source][0][0] for source in sources]
+    copied = [seen[s].most_common(1)[0][0] if s in seen else s for s in sources]
+    counts = [references.statistics(enumerate(map(split, each))) for each in (found, copied)]
+    is_seen = np.array([source in seen for source in sources])
+    table = f"{'':8}{'lines':>9}{'right':>9}{'edits':>9}{'look-up: right':>18}{'edits':>9}"
+    for name, chosen in (("all", is_seen | True), ("seen", is_seen), ("unseen", ~is_seen)):
+        table += f"\n{name:8}{chosen.sum():>9,}"
+        for width, rows in zip((8, 17), [each[chosen] for each in counts], strict=True):
+            if len(rows):
+                rate = 100 - WORD_ACCURACY.value(rows.sum(axis=0))
+                table += f"{100 * (rows[:, 0] == 0).mean():>{width}.2f}%{rate:>8.2f}%"
+    return table

@@ -1,21 +1,51 @@
-"""Short texts as sentences whose words are letters, or symbols between blanks, such as phones."""
+"""Pairs of short texts as sentences whose words are letters, or symbols between blanks."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from moses_bridge.base.config import AtLeast
 from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.formats.words import as_text
+from tuning.metrics.by_name import MetricName
 
 Unit = Literal["letters", "symbols"]
 Pair = tuple[str, str]
 # With a meaning for Moses, or invisible; "&" begins an escape. A blank is a letter, too.
 SPECIAL = re.compile(r"[&|<>\[\]\s\x00-\x1f\x7f]")
 ESCAPE = re.compile(r"&#(\d+);")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LettersSettings:
+    """What a system of letters is made of.
+
+    Attributes:
+        pairs: Lines `source <tab> target`; a source may have several lines.
+        out: Directory of the system.
+        units: Units of source and target: letters, or symbols between blanks, such as phones.
+        metric: Metric that the weights maximise; letters are words, so word-accuracy is that of letters.
+        nnjm: Train an NNJM and use it in the search.
+        config: TOML file that changes settings of the steps, in tables build, nnjm and tune.
+        seed: Seed of the random numbers.
+        jobs: Number of processes. [default: one per processor]
+    """
+
+    pairs: Path
+    out: Path
+    units: tuple[Unit, Unit] = ("letters", "letters")
+    metric: MetricName = "cer"
+    nnjm: bool = False
+    config: Path | None = None
+    seed: int = 1
+    jobs: Annotated[int, AtLeast(1)] = n_processors()
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -49,7 +79,7 @@ def targets_by_source(pairs: Iterable[Pair]) -> dict[str, Counter[str]]:
 
 def split_units(text: str, unit: Unit) -> bytes:
     """The units of a text with blanks between them; what would mislead Moses is escaped."""
-    units: Sequence[str] = text if unit == "letters" else text.split()
+    units = list(text) if unit == "letters" else text.split()
     return " ".join(
         SPECIAL.sub(lambda found: f"&#{ord(found[0])};", each) for each in units
     ).encode()
@@ -57,6 +87,5 @@ def split_units(text: str, unit: Unit) -> bytes:
 
 def joined_units(line: bytes, unit: Unit) -> str:
     """The text of units; undoes `split_units`."""
-    units = line.decode("utf-8", "replace").split(" ")
-    text = ("" if unit == "letters" else " ").join(units)
+    text = as_text(line).replace(" ", "" if unit == "letters" else " ")
     return ESCAPE.sub(lambda found: chr(int(found[1])), text)

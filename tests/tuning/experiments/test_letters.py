@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.steps import read_steps
+from moses_bridge.base.errors import ConfigError, InputError, ToolError
+from moses_bridge.formats.nbest import NBestEntry
 from tuning.cli import main
-from tuning.experiments.letters import STEEPEST, scale_of, train
-from tuning.experiments.letters_settings import LettersSettings
-from tuning.experiments.letters_system import evaluate, predict, score_lines
+from tuning.experiments.letters import _scale, evaluate, predict, train
+from tuning.experiments.letters_text import LettersSettings
+from tuning.loop.run_directory import load_run
 
 QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
 
@@ -50,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ("--out", folder / "made", "--config", folder / "quick.toml", "--jobs", 1)
     result = call("letters", "train", folder / "pairs.tsv", *options)
     assert result.exit_code == 0, result.output
-    assert "unseen dev sources right" in result.output
+    assert "% of 30 held-out sources have a right target" in result.output
     assert sorted(path.name for path in folder.iterdir()) == ["made", "pairs.tsv", "quick.toml"]
     (folder / "made").rename(folder / "modern")  # a system may be moved
     return folder
@@ -59,20 +58,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_unseen_words_are_spelled_by_the_rules(folder: Path) -> None:
     unseen = ["tophocka", "sv phe"]
     found = predict(folder / "modern", unseen)
-    assert [found[word][0].target for word in unseen] == ["tofoca", "su fe"]
+    assert [found[word][0][0] for word in unseen] == ["tofoca", "su fe"]
     for predictions in found.values():
-        probs = [each.prob for each in predictions]
+        probs = [prob for _, prob in predictions]
         assert probs == sorted(probs, reverse=True) and sum(probs) == pytest.approx(1)
 
 
-def test_a_seen_source_has_its_targets_with_their_shares_unless_that_is_turned_off(
-    folder: Path,
-) -> None:
+def test_a_seen_source_has_its_targets_with_their_shares(folder: Path) -> None:
     found = predict(folder / "modern", ["vno", ""])
     assert found["vno"] == [("uno", 2 / 3), ("vno", 1 / 3)]
     assert found[""] == [("", 1.0)]
-    searched = predict(folder / "modern", ["vno"], lookup=False)["vno"]
-    assert {"uno", "vno"} < {each.target for each in searched}
 
 
 def test_the_files_of_a_system_are_its_own_wherever_one_is(
@@ -81,7 +76,7 @@ def test_the_files_of_a_system_are_its_own_wherever_one_is(
     for name in ("phrase-table.gz", "lm.arpa.gz"):
         (tmp_path / name).write_bytes(b"another one")
     monkeypatch.chdir(tmp_path)
-    assert predict(folder / "modern", ["tophocka"])["tophocka"][0].target == "tofoca"
+    assert predict(folder / "modern", ["tophocka"])["tophocka"][0][0] == "tofoca"
 
 
 def test_predictions_are_lines_of_three_columns(folder: Path) -> None:
@@ -96,67 +91,48 @@ def test_predictions_are_lines_of_three_columns(folder: Path) -> None:
 def test_scores_are_apart_for_seen_and_unseen_sources(folder: Path, tmp_path: Path) -> None:
     test = tmp_path / "test.tsv"
     test.write_text("vno\tuno\nvno\tvno\ntophocka\ttofoca\ntophe\ttofe\n")
-    scores = evaluate(folder / "modern", test)
-    assert [(row.name, row.n_lines) for row in scores["system"]] == [
-        ("all", 4), ("seen", 2), ("unseen", 2)
-    ]  # fmt: skip
-    assert [row.accuracy for row in scores["system"]] == [75, 50, 100]
-    assert [row.accuracy for row in scores["look-up"]] == [25, 50, 0]
-    # vno for uno; tophocka, tophe for tofoca, tofe: 1, 3 and 2 edits of 3 + 3 + 6 + 4 letters.
-    assert [row.error_rate for row in scores["look-up"]] == pytest.approx([37.5, 100 / 6, 50])
-    once = evaluate(folder / "modern", test, dictionary=True)
-    assert [(row.n_lines, row.accuracy) for row in once["system"]] == [(3, 100), (1, 100), (2, 100)]
-    result = call("letters", "evaluate", folder / "modern", test, "--jobs", 1)
-    assert result.stdout.splitlines() == [*score_lines(scores)]
-    assert "75.00%" in result.stdout.splitlines()[1]
+    header, *rows = evaluate(folder / "modern", test).splitlines()
+    assert header.split() == ["lines", "right", "edits", "look-up:", "right", "edits"]
+    # vno for uno, then tophocka, tophe for tofoca, tofe: 1, 3 and 2 edits of 3 + 3 + 6 + 4 letters.
+    assert [row.split() for row in rows] == [
+        ["all", "4", "75.00%", "6.25%", "25.00%", "37.50%"],
+        ["seen", "2", "50.00%", "16.67%", "50.00%", "16.67%"],
+        ["unseen", "2", "100.00%", "0.00%", "0.00%", "50.00%"],
+    ]
+    options = (folder / "modern", test, "--dictionary", "--jobs", 1)
+    result = call("letters", "evaluate", *options)
+    assert result.stdout.splitlines()[1].split()[:3] == ["all", "3", "100.00%"]
 
 
-def test_steps_are_logged(folder: Path) -> None:
-    steps = read_steps(folder / "modern" / "steps.jsonl")
-    assert [step.name for step in steps] == ["build", "tune"]
-
-
-def test_a_dev_text_is_tuned_on_and_nothing_is_held_out(
-    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """With symbols on both sides, several targets, and an NNJM in the search."""
-    words = made_up_words(60)
-    spaced = [(" ".join(old_spelling(word)), " ".join(word)) for word in words]
-    for name, pairs in (
-        ("train", spaced[:40]),
-        ("dev", [*spaced[30:], ("x v", "x u"), ("x v", "x v")]),
-    ):
-        lines = [f"{source}\t{target}\n" for source, target in pairs]
-        (tmp_path / name).write_text("".join(lines))
+def test_symbols_of_both_sides_with_a_network_in_the_search(tmp_path: Path) -> None:
+    pairs = [(" ".join(old_spelling(word)), " ".join(word)) for word in made_up_words(60)]
+    (tmp_path / "pairs").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     (tmp_path / "quick.toml").write_text(
         f"{QUICK}[nnjm]\nn_held_out = 5\nloop = {{ n_epochs = 1 }}\n"
         "model = { first_width = 8, second_width = 8 }\n"
     )
     settings = LettersSettings(
-        pairs=tmp_path / "train", dev=tmp_path / "dev", out=tmp_path / "out", jobs=1, nnjm=True,
+        pairs=tmp_path / "pairs", out=tmp_path / "out", jobs=1, nnjm=True,
         units=("symbols", "symbols"), metric="word-accuracy", config=tmp_path / "quick.toml",
     )  # fmt: skip
-    unseen = {source for source, _ in spaced[40:]} - {source for source, _ in spaced[:40]}
-    assert f"of {len(unseen) + 1} unseen dev sources" in train(settings)
-    steps = [step.name for step in read_steps(tmp_path / "out" / "steps.jsonl")]
-    assert steps == ["build", "nnjm", "tune"]
-    shutil.move(tmp_path / "out", tmp_path / "moved")
-    assert (
-        " ".join(predict(tmp_path / "moved", ["t o m v"])["t o m v"][0].target.split()) == "t o m u"
-    )
+    assert "have a right target" in train(settings)
+    (tmp_path / "out").rename(tmp_path / "moved")
+    found = predict(tmp_path / "moved", ["t o m v"])["t o m v"]
+    assert found[0][0] == "t o m u"
+    assert load_run(tmp_path / "moved").weights["NNJM0"] != [0.05]
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "found"),
     [
         ({"pairs": "few.tsv"}, InputError, "few.tsv: found 2 different sources, expected 20 at"),
-        ({"dev": "pairs.tsv"}, InputError, "pairs.tsv: found no source that is not in "),
         ({"out": "modern"}, ConfigError, "modern: found files in it, expected a new or an empty"),
         (
             {"config": "odd.toml"},
             ConfigError,
             r"odd.toml: found \['tun'\], expected build, nnjm, tune",
         ),
+        ({"config": "wrong.toml"}, ToolError, "build .*lm_order is 99; the largest value is 16"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused_and_nothing_is_left(
@@ -164,7 +140,8 @@ def test_what_cannot_be_trained_on_is_refused_and_nothing_is_left(
 ) -> None:
     (folder / "few.tsv").write_text("a\tb\nc\td\n")
     (folder / "odd.toml").write_text("[tun]\n")
-    given = {"pairs": folder / "pairs.tsv", "out": tmp_path / "out"}
+    (folder / "wrong.toml").write_text("[build]\nlm_order = 99\n")
+    given: dict[str, Any] = {"pairs": folder / "pairs.tsv", "out": tmp_path / "out"}
     given |= {key: folder / name for key, name in changes.items()}
     before = sorted(folder.iterdir())
     with pytest.raises(error, match=found):
@@ -182,14 +159,7 @@ def test_a_directory_that_is_no_system_is_refused(tmp_path: Path) -> None:
 def test_first_hypotheses_are_as_probable_as_they_are_right(accuracy: float) -> None:
     draw = np.random.default_rng(1)
     totals = [-np.sort(draw.exponential(1.0, 20)) for _ in range(50)]
-    scale = scale_of(totals, accuracy)
-
-    def first(row: Sequence[float]) -> float:
-        return math.exp(scale * row[0]) / sum(math.exp(scale * total) for total in row)
-
-    assert np.mean([first(row) for row in totals]) == pytest.approx(accuracy)
-
-
-def test_a_scale_has_limits() -> None:
-    assert scale_of([np.array([-1.0, -2.0])], 0.3) == 0
-    assert scale_of([np.array([-1.0, -1.0])], 0.7) == STEEPEST
+    lists = [[NBestEntry(0, b"", b"", total, (), 1) for total in row] for row in totals]
+    scale = _scale(lists, accuracy)
+    firsts = [math.exp(scale * row[0]) / sum(math.exp(scale * t) for t in row) for row in totals]
+    assert np.mean(firsts) == pytest.approx(accuracy, abs=0.02)
