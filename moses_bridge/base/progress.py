@@ -11,7 +11,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sized
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -72,12 +71,7 @@ class Progress:
         self._show()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._is_estimate:
             self.set_total_to_done()
         if self._bar is not None:
