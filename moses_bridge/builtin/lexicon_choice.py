@@ -7,6 +7,7 @@ from typing import Annotated
 
 from moses_bridge.base.choices import LexiconForm
 from moses_bridge.base.config import AtLeast, AtMost
+from moses_bridge.base.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class LexiconChoice:
             shortlist of each sentence, as Marian does; above 0 it needs --texts.
     """
 
-    form: LexiconForm = "tsv"
+    form: Annotated[LexiconForm, option("--format")] = "tsv"
     best: Annotated[int, AtLeast(1)] = 100
     min_prob: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     min_back_prob: Annotated[float, AtLeast(0), AtMost(1)] = 0.0

@@ -161,7 +161,7 @@ def lexicon(
 
     \b
     Example:
-      moses-bridge lexicon model --out lex.s2t.gz --form marian --cover corpus/dev.en corpus/dev.fr
+      moses-bridge lexicon model --out lex.s2t.gz --format marian --cover corpus/dev.en corpus/dev.fr
     """
     from moses_bridge.builtin.lexicon import write_lexicon
 

@@ -16,8 +16,10 @@ import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
 from moses_bridge.base.choices import (
+    Aligner,
     Combination,
     DecoderKind,
+    LexiconForm,
     ListFormat,
     Origin,
     Smoothing,
@@ -30,6 +32,7 @@ from rescorer.contract.choices import (
     ColumnFormat,
     Control,
     Device,
+    LineFormat,
     MapKind,
     Mean,
     OutputFormat,
@@ -67,6 +70,8 @@ LITERALS: dict[str, Any] = {
     "column_format": ColumnFormat,
     "side": Side,
     "form": OutputFormat,
+    "format": LineFormat,
+    "kind": Aligner,
     "kinds": MapKind,
     "colour": Colour,
     "optimizer": OptimizerName,
@@ -94,6 +99,8 @@ def test_an_option_can_be_what_its_type_names(
     literal = LITERALS[name]
     if (command, name) in (("evaluate", "form"), ("worth", "form")):
         literal = ReportFormat
+    if command == "lexicon":
+        literal = LexiconForm
     if name == "reading" and command != "train":
         literal = PairReading
     assert tuple(choice.choices) == get_args(literal)

@@ -419,7 +419,9 @@ def test_lexicon_prints_the_coverage(folder: Path) -> None:
     Path("e").write_text("x z\n")
     Path("links").write_text("0-0\n")
     cover = ["--cover", "f", "e"]
-    result = run("lexicon", "links", "--texts", "f", "e", "--out", "-", "--form", "marian", *cover)
+    result = run(
+        "lexicon", "links", "--texts", "f", "e", "--out", "-", "--format", "marian", *cover
+    )
     assert result.stdout == "x a 1.0000000\n"
     assert result.stderr.splitlines() == [
         "-: 1 pairs",
