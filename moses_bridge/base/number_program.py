@@ -19,13 +19,12 @@ from moses_bridge.base.progress import print_note
 
 LONGEST_ANSWER = 1000  # bytes of a line with one number
 NOTE_SECONDS = 60.0  # without an answer to a block, until the user is told why that may be
-EXPECTED = "one finite number"
 
 
 class WrongAnswer(Exception):
-    """A line, counted from 0 within its block, whose answer is no number."""
+    """A line, counted from 0 within its block, whose answer is no number; `expected` is "" for a number."""
 
-    def __init__(self, place: int, found: str, hint: str, expected: str = EXPECTED) -> None:
+    def __init__(self, place: int, found: str, hint: str, expected: str = "") -> None:
         super().__init__(place, found, hint, expected)
         self.place, self.found, self.hint, self.expected = place, found, hint, expected
 
@@ -40,6 +39,7 @@ class NumberProgram:
     def __init__(self, command: Sequence[str]) -> None:
         self.program = InteractiveProgram(command)
         self._command = shlex.join(command)
+        self._gave = f"This is the answer of {self._command}"
 
     def numbers(self, lines: Sequence[bytes]) -> list[float]:
         """The answers to a block of lines.
@@ -77,38 +77,30 @@ class NumberProgram:
             self.program.input.write(block)
             self.program.input.flush()
 
-    def _number(self, place: int, n_lines: int) -> float:
+    def _line(self, place: int) -> bytes:
+        """The next line of the answer, without its end."""
         line = self.program.output.readline(LONGEST_ANSWER)
-        if not line:
-            raise self._broken_off(place)
-        if not line.strip():
-            found = f"no value ({place} came for the {n_lines} lines of its block)"
-            raise WrongAnswer(place, found, self._gave)
+        if line:
+            return line.strip()
+        status = self.program.status(PATIENCE_SECONDS)
+        how = "closed its output" if status is None else f"ended with status {status}"
+        hint = ": ".join([f"{self._command} {how}", *self.program.messages().splitlines()[-1:]])
+        raise WrongAnswer(place, "the end of the answer instead of the value", hint)
+
+    def _number(self, place: int, n_lines: int) -> float:
+        line = self._line(place)
         try:
             number = float(line) if b"_" not in line else math.nan
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise WrongAnswer(place, f"the value {shown(line.strip())}", self._gave)
+            none = f"no value ({place} came for the {n_lines} lines of its block)"
+            found = f"the value {shown(line)}" if line else none
+            raise WrongAnswer(place, found, self._gave)
         return number
 
     def _check_end(self, n_lines: int) -> None:
-        line = self.program.output.readline(LONGEST_ANSWER)
-        if not line:
-            raise self._broken_off(n_lines - 1)
-        if line.strip():
-            found = f"{shown(line.strip())} behind the value"
+        if line := self._line(n_lines - 1):
             expected = f"an empty line after the {n_lines} values of a block"
+            found = f"{shown(line)} behind the value"
             raise WrongAnswer(n_lines - 1, found, self._gave, expected)
-
-    @property
-    def _gave(self) -> str:
-        return f"This is the answer of {self._command}"
-
-    def _broken_off(self, place: int) -> WrongAnswer:
-        """The error of a program that has closed its output, and has ended or soon will."""
-        status = self.program.status(PATIENCE_SECONDS)
-        how = "closed its output" if status is None else f"ended with status {status}"
-        told = self.program.messages().splitlines()[-1:]
-        hint = ": ".join([f"{self._command} {how}", *told])
-        return WrongAnswer(place, "the end of the answer instead of the value", hint)

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, ToolError, UserError
-from moses_bridge.base.number_program import EXPECTED as NUMBER
 from moses_bridge.base.number_program import NumberProgram, WrongAnswer
 from moses_bridge.base.programs import PATIENCE_SECONDS
 from rescorer.contract.batch import Batch, UnscorablePair
@@ -170,7 +169,7 @@ class CommandScorer:
         try:
             values = process.numbers([b" ||| ".join(row) for row in zip(*columns, strict=True)])
         except WrongAnswer as error:
-            expected = EXPECTED if error.expected == NUMBER else error.expected
+            expected = error.expected or EXPECTED
             raise UnfitAnswer(error.place, batch, error.found, error.hint, expected) from error
         self._idle.append(process)
         return np.array(values)

@@ -30,17 +30,6 @@ class TextOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedTextOptions(TextOptions):
-    """A text with n-best lists, with references if weights are learned.
-
-    Attributes:
-        references: Tokenised reference; may be given several times.
-    """
-
-    references: Annotated[tuple[InputFile, ...], option("--reference")] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class SearchOptions(ConfigOptions):
     """Options of finding weights.
 

@@ -30,7 +30,7 @@ from moses_bridge.base.options import (
     option,
 )
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import ListedTextOptions, SearchOptions, TextOptions
+from tuning.cli.options import References, SearchOptions, TextOptions
 from tuning.compare.target_text import TokenizerName
 from tuning.metrics.by_name import MbrMetricName
 from tuning.optimisers.by_name import OptimizerName
@@ -168,6 +168,8 @@ class RerankOptions(JobsOptions, SearchOptions):
 
     Attributes:
         run: Run directory of `tuning tune`.
+        source: Tokenised source text.
+        references: Tokenised reference, needed without --apply; may be given several times.
         dev_list: N-best list of the dev text, or of the text for --apply.
         apply: Choose from --list by these weights, without references: weights.json of a reranking, or a table.
         nbest_out: With --apply, a list to write in Moses's format, the best hypotheses first.
@@ -189,6 +191,8 @@ class RerankOptions(JobsOptions, SearchOptions):
     """
 
     run: Annotated[Directory | None, ARGUMENT] = None
+    source: InputFile
+    references: References = ()
     dev_list: Annotated[InputFile | None, option("--list")] = None
     apply: InputFile | None = None
     nbest_out: OutputFile | None = None
@@ -213,7 +217,7 @@ class RerankOptions(JobsOptions, SearchOptions):
 
 
 @command
-def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions) -> None:
+def rerank(options: RerankOptions, of_test: TestOptions) -> None:
     """Tune weights for reranking n-best lists.
 
     The lists are those of RUN, the directory of a tuning, whose search stays as it is. This writes a run
@@ -240,14 +244,14 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
     from tuning.loop.rerank_run import rerank_run
     from tuning.loop.reranker import apply_weights, read_reranked
 
-    _refuse_options(text, options, of_test)
+    _refuse_options(options, of_test)
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
     settings = options.settings()
     features = [NBestFeature.parse(each) for each in options.nbest_features]
     features += [feature_of_model(each) for each in options.models]
     if run is not None:
         with recorded_step(out / LOG_NAME, str(out), command_line()):
-            parallel = ParallelText(text.source, text.references)
+            parallel = ParallelText(options.source, options.references)
             reranked = rerank_run(
                 run, parallel, out, settings, seed, jobs, options.resume, features
             )
@@ -255,7 +259,7 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
         return
     if options.dev_list is None:
         raise ConfigError("found neither a RUN nor --list, expected one of them")
-    dev = ListedText(options.dev_list, text.source, text.references)
+    dev = ListedText(options.dev_list, options.source, options.references)
     if options.apply is not None:
         weights = read_reranked(options.apply)
         applied = apply_weights(dev, weights, settings, features, options.nbest_out)
@@ -278,7 +282,7 @@ def rerank(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions
         _print_result(f"weights in {out / 'weights.json'}", found.caution)
 
 
-def _refuse_options(text: ListedTextOptions, options: RerankOptions, of_test: TestOptions) -> None:
+def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
     """Refuse options that do not fit a RUN, lists to learn from, or --apply."""
     is_run, is_applied = options.run is not None, options.apply is not None
     flags = {"dev_list": "list", "n_runs": "runs", "references": "reference"}
@@ -291,13 +295,13 @@ def _refuse_options(text: ListedTextOptions, options: RerankOptions, of_test: Te
         "lists with references": (not (is_run or is_applied), on_lists),
         "learning": (not is_applied, "references metric metric_command optimizer"),
     }
-    given = vars(text) | vars(options) | vars(of_test)
+    given = vars(options) | vars(of_test)
     for of_what, (fits, names) in kinds.items():
         for name in names.split():
             if given[name] and not fits:
                 flag = flags.get(name, name).replace("_", "-")
                 raise ConfigError(f"found --{flag}, an option for {of_what} alone")
-    if not (text.references or is_applied):
+    if not (options.references or is_applied):
         raise ConfigError("found no --reference, expected one to learn from, or --apply WEIGHTS")
 
 

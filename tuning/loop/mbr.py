@@ -72,8 +72,6 @@ def likeness_by_metric(metric: Literal["bleu", "chrf"]) -> Likeness:
 def mbr_values(texts: Sequence[bytes], metric: Literal["bleu", "chrf"]) -> NDArray[np.float64]:
     """The mean quality (0 to 1) of each of a sentence's hypotheses against the others; 0 for a single one."""
     n = len(texts)
-    if n == 1:
-        return np.zeros(1)
     if metric == "bleu":
         units: list[Sequence[object]] = [text.split() for text in texts]
         matches, totals = _matches(units, BLEU_ORDER)
@@ -90,7 +88,7 @@ def mbr_values(texts: Sequence[bytes], metric: Literal["bleu", "chrf"]) -> NDArr
         statistics = np.stack([own, theirs, matches], axis=-1)
         quality = CHRF.quality(statistics.reshape(n * n, -1))
     table = quality.reshape(n, n)
-    return np.asarray((table.sum(axis=1) - np.diagonal(table)) / (n - 1))
+    return np.asarray((table.sum(axis=1) - np.diagonal(table)) / max(1, n - 1))
 
 
 def _matches(

@@ -291,7 +291,6 @@ def _chosen(
     nbest: Path, rows: Sequence[Weights], text: ListedText, config: RerankConfig
 ) -> list[list[bytes]]:
     """The words chosen by each of the weights, as the text's own format has them."""
+    unescaped = without_escaped_bars if config.list_format in ESCAPES_BARS else bytes
     chosen = best_of_each(nbest, rows, count_lines(text.source))
-    if config.list_format in ESCAPES_BARS:
-        return [[without_escaped_bars(words) for words in output] for output in chosen]
-    return chosen
+    return [[*map(unescaped, output)] for output in chosen]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from operator import mul
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError, arguments_named
@@ -45,9 +44,6 @@ from tuning.loop.rerank import (
 from tuning.loop.run_directory import Weights, check_finite
 from tuning.loop.settings import RerankConfig
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 UNLISTED = "UnknownWordPenalty"  # which Moses leaves out of lists
 CHOSEN_NAME, SCORES_NAME = "chosen.out", "scores.tsv"
 RERANKING = "the weights.json of a reranking, or a table of weights"
@@ -68,13 +64,6 @@ class Applied:
     scores: Sequence[float]
     first_scores: Sequence[float]
     summary: str
-
-    def frame(self) -> pd.DataFrame:
-        """A row for each sentence: `text`, `score` and `first_score`."""
-        import pandas as pd
-
-        texts = [text.decode("utf-8", "replace") for text in self.texts]
-        return pd.DataFrame({"text": texts, "score": self.scores, "first_score": self.first_scores})
 
     def write(self, out: Path, overwrite: bool = False) -> None:
         """Write OUT/chosen.out and scores.tsv, a line a sentence; a ConfigError if out has files."""
@@ -131,19 +120,21 @@ def apply_weights(
     features = features or (reranked.features if config.run_commands else ())
     mbr = config.mbr or (None if reranked.mbr == "column" else reranked.mbr)
     config = replace(config, word_penalty=WORD_PENALTY in weights, mbr=mbr)
-    with ExitStack() as stack:
-        folder = stack.enter_context(temporary_directory("apply"))
-        added = stack.enter_context(ListFeatures(features))
-        listed = with_features(
-            text, folder / "list.nbest.gz", added, config.chosen_mbr.likeness(), config
-        )
+    likeness = config.chosen_mbr.likeness()
+    with temporary_directory("apply") as folder, ListFeatures(features) as added:
+        listed = with_features(text, folder / "list.nbest.gz", added, likeness, config)
         _check_features(parse_features(next(read_nbest(listed)), listed), text.nbest, reranked)
         entries = read_nbest(listed)
         if features:  # a command may have added its feature to some lines alone
             entries = checked(listed, "moses", n_sentences, range(n_sentences))
         firsts, chosen = best_entries(entries, listed, [{}, weights])
         if nbest_out is not None:
-            _write_reranked(listed, weights, nbest_out)
+            scored = [
+                replace(entry, total=sum(_parts(entry, listed, weights).values()))
+                for entry in read_nbest(listed)
+            ]
+            scored.sort(key=lambda entry: (entry.sentence_id, -entry.total))
+            write_lines(nbest_out, map(format_entry, scored))
     pairs = [(firsts[number], chosen[number]) for number in range(n_sentences)]
     parts = [[_parts(entry, listed, weights) for entry in pair] for pair in pairs]
     unescaped = without_escaped_bars if config.list_format in ESCAPES_BARS else bytes
@@ -174,15 +165,6 @@ def _check_features(
     raise InputError(path, 1, f"the features {shown[0]}", f"{shown[1]}, which have weights", hint)
 
 
-def _write_reranked(listed: Path, weights: Weights, out: Path) -> None:
-    entries = [
-        replace(entry, total=sum(_parts(entry, listed, weights).values()))
-        for entry in read_nbest(listed)
-    ]
-    entries.sort(key=lambda entry: (entry.sentence_id, -entry.total))
-    write_lines(out, map(format_entry, entries))
-
-
 def _parts(entry: NBestEntry, path: Path, weights: Weights) -> dict[str, float]:
     """What each feature adds to the score of a hypothesis."""
     features = parse_features(entry, path)
@@ -193,8 +175,8 @@ def _summary(
     pairs: Sequence[tuple[NBestEntry, NBestEntry]], parts: Sequence[Sequence[Mapping[str, float]]]
 ) -> str:
     n, n_changed = len(pairs), sum(first.words != best.words for first, best in pairs)
-    words = [
-        sum(len(split_words(entry.words)) for entry in side) for side in zip(*pairs, strict=True)
+    n_words = [
+        sum(len(split_words(each.words)) for each in side) for side in zip(*pairs, strict=True)
     ]
     gains = Counter[str]()
     for first, best in parts:
@@ -204,7 +186,7 @@ def _summary(
     shown = [f"{name} {gain / n:+.4f}" for name, gain in by_size if gain]
     return (
         f"changed: {n_changed:,} of {n:,} sentences ({100 * n_changed / n:.1f}%)\n"
-        f"words: {words[0]:,} in the first hypotheses, {words[1]:,} in the chosen ones\n"
+        f"words: {n_words[0]:,} in the first hypotheses, {n_words[1]:,} in the chosen ones\n"
         f"score of a sentence: {sum(gains.values()) / n:+.4f} ({', '.join(shown) or 'as before'})"
     )
 

@@ -171,10 +171,9 @@ class NumberCommand:
         try:
             return self._program.numbers([SEPARATOR.join(map(escape_bars, row)) for row in rows])
         except WrongAnswer as error:
-            what = f"the answers of {self._what}"
-            raise InputError(
-                what, error.place + 1, error.found, error.expected, error.hint
-            ) from error
+            what, expected = f"the answers of {self._what}", error.expected or "a finite number"
+            place = error.place + 1
+            raise InputError(what, place, error.found, expected, error.hint) from error
 
     def _key(self, question: Question) -> str:
         source, references, hypothesis = question

@@ -223,7 +223,7 @@ def test_what_was_fitted_is_applied_saved_and_loaded(tmp_path: Path) -> None:
     loaded = Reranker({"list_format": "jsonl"}).load(tmp_path / "w.json")
     for each in (fitted, loaded):
         found = each.apply(nbest, source, tmp_path / "new.nbest")
-        assert [*found.frame()["text"]] == RIGHT
+        assert found.texts == [text.encode() for text in RIGHT]
     assert (
         (tmp_path / "new.nbest").read_text().startswith("0 ||| a b c d e  ||| LM0= -1.0 TM0= 0.5")
     )

@@ -267,7 +267,7 @@ def test_a_command_without_places_stays_open_and_gives_the_same_numbers(command:
     assert Path("started").read_text() == "x"
     Path("open.py").write_text("print(1); print('nan', flush=True)")
     message = (
-        r"the answers of the metric's command:2: found the value 'nan', expected one finite number"
+        r"the answers of the metric's command:2: found the value 'nan', expected a finite number"
     )
     with pytest.raises(InputError, match=message):
         ColumnReferences(*texts, f"{sys.executable} open.py").statistics(asked)
