@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -84,49 +85,45 @@ def align(
         temporary_directory("align", out.parent) as folder,
         worker_pool(min(jobs, 2), get_context("spawn")) as processes,
     ):
-        parts = _Parts(source, target, folder, aligner, processes, both_at_once=jobs > 1)
-        write_lines(out, parts.links([end - first for first, end in pairwise(bounds)]))
+        run = partial(_run_both_ways, processes, _link, aligner, jobs > 1, folder, folder)
+        texts = read_text_lines(source), read_text_lines(target)
+        write_lines(
+            out, _links(texts, [end - first for first, end in pairwise(bounds)], folder, run)
+        )
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Aligns a parallel text part by part."""
-
-    source: Path
-    target: Path
-    folder: Path
-    aligner: Aligner
-    processes: ProcessPoolExecutor
-    both_at_once: bool
-
-    def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
-        """Yield the lines of all parts, given their sizes in sentence pairs."""
-        texts = read_text_lines(self.source), read_text_lines(self.target)
-        outs = self.folder / "forward", self.folder / "reverse"
-        for number, size in enumerate(sizes, start=1):
-            for text, name in zip(texts, NUMBERED, strict=True):
-                _write_numbered(islice(text, size), self.folder / name)
-            part = f" ({number} of {len(sizes)})" if len(sizes) > 1 else ""
-            _run_both_ways(
-                self.processes, _link, self.aligner, self.folder, outs, self.both_at_once, part
-            )
-            yield from track(symmetrize(*outs), "symmetrise", size, "sentences")
+def _links(
+    texts: Sequence[Iterator[bytes]], sizes: Sequence[int], folder: Path, run: Callable[[str], None]
+) -> Iterator[bytes]:
+    """Yield the lines of all parts, given their sizes in sentence pairs."""
+    for number, size in enumerate(sizes, start=1):
+        for text, name in zip(texts, NUMBERED, strict=True):
+            _write_numbered(islice(text, size), folder / name)
+        run(f" ({number} of {len(sizes)})" if len(sizes) > 1 else "")
+        links = symmetrize(folder / PREFIXES[0], folder / PREFIXES[1])
+        yield from track(links, "symmetrise", size, "sentences")
 
 
 def _run_both_ways(
     processes: ProcessPoolExecutor,
     work: Work,
     aligner: Aligner,
-    folder: Path,
-    outs: tuple[Path, Path],
     at_once: bool,
+    folder: Path,
+    out: Path,
     part: str = "",
 ) -> None:
     """Train on the numbered texts of a folder in both directions; of two at once, one shows its progress."""
     texts = folder / NUMBERED[0], folder / NUMBERED[1]
     directions = [
-        (texts, outs[0], False, f"align source to target{part}", is_quiet()),
-        (texts[::-1], outs[1], True, f"align target to source{part}", is_quiet() or at_once),
+        (texts, out / PREFIXES[0], False, f"align source to target{part}", is_quiet()),
+        (
+            texts[::-1],
+            out / PREFIXES[1],
+            True,
+            f"align target to source{part}",
+            is_quiet() or at_once,
+        ),
     ]
     for task in [processes.submit(_run_one_way, work, aligner, *each) for each in directions]:
         task.result()
@@ -231,12 +228,7 @@ MODELS: dict[str, Callable[[str, str, str], Any]] = {
 
 @dataclass(frozen=True)
 class AlignerRecord:
-    """Content of aligner.json.
-
-    Attributes:
-        aligner: the model.
-        files: SHA-256 of the other files, by name.
-    """
+    """Content of aligner.json: the model, and the SHA-256 of each other file by name."""
 
     aligner: Aligner
     files: dict[str, str]
@@ -244,14 +236,7 @@ class AlignerRecord:
 
 @dataclass
 class LinkReport:
-    """What `link_text` found.
-
-    Attributes:
-        n_pairs: number of sentence pairs.
-        n_unlinked: those without a score: a side has no words, or too many for the library.
-        n_words: running words of both texts.
-        n_unknown: those that the aligner does not know.
-    """
+    """Numbers of sentence pairs, those without links and scores, running words, and unknown ones of them."""
 
     n_pairs: int = 0
     n_unlinked: int = 0
@@ -294,8 +279,7 @@ def train_aligner(
             if not words:
                 raise InputError(text, None, "no words", "text in a file, which is read twice")
             write_lines(kept / f"{name}.words", words)
-        outs = kept / PREFIXES[0], kept / PREFIXES[1]
-        _run_both_ways(processes, _keep, aligner, folder, outs, jobs > 1)
+        _run_both_ways(processes, _keep, aligner, jobs > 1, folder, kept)
         digests = {path.name: file_digest(path) for path in sorted(kept.iterdir())}
         write_json(kept / RECORD_NAME, asdict(AlignerRecord(aligner, digests)))
 
@@ -340,11 +324,8 @@ def link_text(
                 [sum(word not in known for line in lines for word in line) for known in numbers]
                 for lines in sides
             ]
-            if (
-                not report.n_pairs
-                and unknown[0][1] < unknown[0][0]
-                and unknown[1][0] < unknown[1][1]
-            ):
+            is_exchanged = unknown[0][1] < unknown[0][0] and unknown[1][0] < unknown[1][1]
+            if is_exchanged and not report.n_pairs:
                 found, hint = "words that the aligner knows as target words", "Exchange the texts"
                 raise InputError(source, None, found, "text in the language of its source", hint)
             report.n_unknown += unknown[0][0] + unknown[1][1]

@@ -86,6 +86,10 @@ def _check(out: Path, choice: LexiconChoice, texts: object, pieces: Sequence[Pat
         if value and texts is None:
             found = f"--{option} needs numbers of links, and lex.e2f and lex.f2e have probabilities"
             raise ConfigError(f"{found}: give --texts, the texts that the model was made of")
+    if len(pieces) > 2:
+        raise ConfigError(
+            "--sentencepiece is given once for both languages, or for source and target"
+        )
     if choice.form == "bicleaner" and (out.suffix != ".gz" or pieces):
         raise ConfigError("bicleaner reads whole words, from a file named .gz")
 

@@ -90,20 +90,16 @@ def build(languages: Languages, options: BuildOptions) -> None:
 def align(
     source: Annotated[FileOrStdin, ARGUMENT],
     target: Annotated[FileOrStdin, ARGUMENT],
-    out: Annotated[
-        OutputDirectory | None, "Directory for the parameters of an aligner, trained on the texts."
-    ] = None,
+    out: Annotated[OutputDirectory | None, "Directory for an aligner trained on the texts."] = None,
     kind: Annotated[Aligner, "Kind of the aligner trained for --out."] = "eflomal",
     aligner: Annotated[
-        ExistingDirectory | None, "Directory of an earlier --out, whose aligner links the texts."
+        ExistingDirectory | None, "Directory of an aligner, an earlier --out."
     ] = None,
-    links: Annotated[
-        FileOrStdout | None, "File for the word links in Pharaoh format, with --aligner or --out."
-    ] = None,
+    links: Annotated[FileOrStdout | None, "File for the word links, in Pharaoh format."] = None,
     scores: Annotated[
         FileOrStdout | None,
-        "File for two scores per sentence pair, beside --links: natural log-probabilities per word, of TARGET "
-        "given SOURCE and of SOURCE given TARGET.",
+        "File for two natural log-probabilities per sentence pair, divided by words: of TARGET given SOURCE "
+        "and of SOURCE given TARGET.",
     ] = None,
     jobs: Jobs = N_JOBS,
 ) -> None:
@@ -150,8 +146,7 @@ def lexicon(
     ] = (),
     cover: Annotated[
         tuple[FileOrStdin, FileOrStdin] | None,
-        "Source text and references; print the share of the reference words that are translations of a word "
-        "of their source sentence, in the lexicon.",
+        "Source text and references: print the share of reference words that the lexicon has for a sentence.",
     ] = None,
 ) -> None:
     """Write the best translations of each word.

@@ -178,6 +178,8 @@ def test_links_cannot_be_counted_without_texts(texts: Texts, choice: LexiconChoi
 def test_pieces_need_texts_and_a_sentencepiece_model(texts: Texts) -> None:
     with pytest.raises(ConfigError, match="--sentencepiece needs numbers of links"):
         written(texts, LexiconChoice(), counts=False, pieces=(texts[0],))
+    with pytest.raises(ConfigError, match="--sentencepiece is given once for both"):
+        written(texts, LexiconChoice(), pieces=(texts[0],) * 3)
     with pytest.raises(InputError, match=r"train.en: found .*, expected a SentencePiece model"):
         written(texts, LexiconChoice(), pieces=(texts[0],))
 
