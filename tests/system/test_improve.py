@@ -142,6 +142,11 @@ def test_one_command_makes_a_better_system_that_translates(
     output = (system / "new.fr").read_text().splitlines()
     assert len(output) == PARTS["new"]
     assert all("nom" in sentence and sentence.endswith(".") for sentence in output)
+    (line,) = (line for line in readme.splitlines() if line.startswith("Plain text: "))
+    (system / "new.txt").write_text("Noun1 noun2. <b>Adj3</b> noun4 https://example.org/noun5")
+    plain = command(system, *line.removeprefix("Plain text: ").split())
+    assert plain.returncode == 0, plain.stderr
+    assert "<b>" in plain.stdout and plain.stdout.endswith(" https://example.org/noun5\n")
     commands = json.loads((better / "weights.json").read_text())["decoder"]["neural_lm"]
     assert [each.split()[2] for each in commands] == [f"{better}/cslm", f"{better}/nnjm"]
 

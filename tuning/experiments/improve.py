@@ -207,6 +207,10 @@ def readme(
         )
     elif chosen.reranks:
         uses_moses = f"Moses's search is that of {settings.out}/moses.ini; its lists are reranked."
+    plain = []
+    if settings.train and not chosen.reranks:
+        command = f"moses-bridge translate {settings.out} new.txt --corpus {settings.train}"
+        plain = [f"Plain text: {command}"]
     lines = [
         f"chosen by dev: {chosen.label}; mean BLEU of {len(experiment.seeds.runs)} tunings:",
         *tried,
@@ -214,6 +218,7 @@ def readme(
         f"{settings.out}/ has moses.ini, weights.json, table.txt, report.html. Translate with it:",
         f"    tuning decode {settings.out} --source new.{source} --out new.{target}",
         f"The text must be tokenised as {settings.dev}.{source} is. {uses_moses}",
+        *plain,
         f"{settings.out}/work has all that was tried; nothing else needs it.",
     ]
     return "\n".join([*lines, ""])

@@ -312,3 +312,5 @@ def test_readme_says_what_was_chosen_and_how_to_translate(
     assert lines[3] == verdict_line(comparison)
     assert "    tuning decode better --source new.en --out new.fr" in lines
     assert any(line.endswith(moses) for line in lines)
+    plain = "Plain text: moses-bridge translate better new.txt --corpus train"
+    assert (plain in lines) == (experiment.systems[system].reranks is None)
