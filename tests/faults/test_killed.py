@@ -44,6 +44,10 @@ RESUMED = {
     "--resume",
     "rescorer expected-bleu": "{s}/cptm {s}/run/iter03.nbest.gz "
     f"{DEV} --out {{out}}/model --config {{s}}/bleu.toml --device cpu --resume",
+    "rescorer nbest": "{s}/run/iter01.nbest.gz --source {s}/dev.en --model {s}/encdec --feature NN0 "
+    "--out {out}/new.nbest.gz --device cpu --resume",
+    "rescorer lines": "{s}/train.en {s}/train.fr --model {s}/encdec --out {out}/values.gz --device cpu "
+    "--resume",
 }
 CONTINUED = {
     "moses-bridge build": f"--corpus {{s}}/train {LANGUAGES} --out {{out}}/model --jobs 1",
@@ -60,8 +64,6 @@ BEGUN_ANEW = {
     "--ini {s}/model/moses.ini --ini-out {out}/moses.ini",
     "moses-bridge decode": "--ini {s}/model/moses.ini --source {s}/test.en --out {out}/test.fr "
     "--nbest {out}/test.nbest.gz --jobs 1",
-    "rescorer nbest": "{s}/run/iter01.nbest.gz --source {s}/dev.en --model {s}/encdec --feature NN0 "
-    "--out {out}/new.nbest.gz --device cpu",
     "rescorer merge": "{s}/part1.gz {s}/part2.gz --out {out}/merged.gz",
     "rescorer generate": "{s}/encdec {s}/train.en --out {out}/targets.gz -n 3 --device cpu",
     "rescorer decode": "{s}/encdec {s}/dev.en --out {out}/dev.fr --nbest {out}/dev.nbest.gz --device cpu",

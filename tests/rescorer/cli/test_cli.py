@@ -220,7 +220,10 @@ def test_nbest_of_an_ensemble(folder: Path, mean: str) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["train", "score", "nbest", "generate", "decode", "perplexity", "align", "expected-bleu"],
+    [
+        *("train", "score", "nbest", "lines", "generate", "decode", "perplexity", "align"),
+        "expected-bleu",
+    ],
 )
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
