@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from moses_bridge.formats.nbest import NBestEntry
 from tuning.cli import main
 from tuning.experiments.letters import _scale, evaluate, predict, train
 from tuning.experiments.letters_text import LettersSettings
-from tuning.loop.run_directory import load_run
 
 QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
 
@@ -119,7 +119,9 @@ def test_symbols_of_both_sides_with_a_network_in_the_search(tmp_path: Path) -> N
     (tmp_path / "out").rename(tmp_path / "moved")
     found = predict(tmp_path / "moved", ["t o m v"])["t o m v"]
     assert found[0][0] == "t o m u"
-    assert load_run(tmp_path / "moved").weights["NNJM0"] != [0.05]
+    shutil.rmtree(tmp_path / "moved" / "nnjm")
+    with pytest.raises(ConfigError, match="NNJM0"):
+        predict(tmp_path / "moved", ["t o m v"])
 
 
 @pytest.mark.parametrize(
