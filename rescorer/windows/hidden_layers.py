@@ -38,6 +38,11 @@ class History(NamedTuple):
     n_numbers: int
     frequencies: NDArray[np.float64]
 
+    @property
+    def open_id(self) -> int:
+        """The number of an unknown previous word."""
+        return self.n_numbers
+
 
 class HiddenLayers:
     """The layers below the softmax of a network on its device, which reads this history.

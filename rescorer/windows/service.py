@@ -114,7 +114,7 @@ class WindowNgramScorer:
         self.order = history.n_words + 1
         self.start_id = history.n_numbers - 1
         self.end_id = shortlist.end_id
-        self.open_id = history.n_numbers  # an unknown previous word
+        self.open_id = history.open_id
         self.reads_source = around is not None
         self._network, self._shortlist, self._around = network, shortlist, around
         self._bases = bases_of(network, NOTHING[: 0 if self.reads_source else 1])
