@@ -120,6 +120,7 @@ def _align_one_way(
     quiet(be_quiet)
     label = f"align {'target to source' if turned else 'source to target'}{part}"
     model = MODELS[aligner](str(source), str(target), label)
+    model.end_training()
     write_lines(out, _links(model, turned))
 
 
@@ -131,23 +132,21 @@ def _links(model: Any, turned: bool) -> Iterator[bytes]:
         yield b" ".join(b"%d-%d" % pair for pair in pairs)
 
 
-def _train(model: Any, n_iterations: int, label: str) -> None:
+def _train(model: Any, n_iterations: int, label: str) -> Any:
+    model.start_training()
     for _ in track(range(n_iterations), label, n_iterations, "iterations"):
         model.train()
+    return model
 
 
 def _hmm(source: str, target: str, label: str) -> Any:
     """IBM model 1, then the HMM of Vogel et al. (1996)."""
     first = thot.alignment.Ibm1AlignmentModel()
     first.read_sentence_pairs(source, target)
-    first.start_training()
     _train(first, IBM1_ITERATIONS, f"{label}, IBM 1")
     model = thot.alignment.HmmAlignmentModel(first)
     model.emit_training_alignments = True
-    model.start_training()
-    _train(model, HMM_ITERATIONS, f"{label}, HMM")
-    model.end_training()
-    return model
+    return _train(model, HMM_ITERATIONS, f"{label}, HMM")
 
 
 def _fast_align(source: str, target: str, label: str) -> Any:
@@ -155,10 +154,7 @@ def _fast_align(source: str, target: str, label: str) -> Any:
     model = thot.alignment.FastAlignModel()
     model.emit_training_alignments = True
     model.read_sentence_pairs(source, target)
-    model.start_training()
-    _train(model, FAST_ALIGN_ITERATIONS, label)
-    model.end_training()
-    return model
+    return _train(model, FAST_ALIGN_ITERATIONS, label)
 
 
 def _eflomal(source: str, target: str, label: str) -> Any:
@@ -172,10 +168,7 @@ def _eflomal(source: str, target: str, label: str) -> Any:
     model.set_decode_params(*EFLOMAL_DECODING)
     model.emit_training_alignments = True
     model.read_sentence_pairs(source, target)
-    model.start_training()
-    _train(model, model.scheduled_iterations, label)
-    model.end_training()
-    return model
+    return _train(model, model.scheduled_iterations, label)
 
 
 MODELS: dict[str, Callable[[str, str, str], Any]] = {
