@@ -139,7 +139,9 @@ def _run_one_way(
     be_quiet: bool,
 ) -> None:
     quiet(be_quiet)
-    work(MODELS[aligner](str(texts[0]), str(texts[1]), label), out, turned)
+    model = MODELS[aligner](str(texts[0]), str(texts[1]), label)
+    model.end_training()
+    work(model, out, turned)
 
 
 def _write_numbered(text: Iterable[bytes], copy: Path) -> list[bytes]:
@@ -167,23 +169,21 @@ def _links_of(matrix: Any, turned: bool) -> list[tuple[int, int]]:
     return list(zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True))
 
 
-def _train(model: Any, n_iterations: int, label: str) -> None:
+def _train(model: Any, n_iterations: int, label: str) -> Any:
+    model.start_training()
     for _ in track(range(n_iterations), label, n_iterations, "iterations"):
         model.train()
+    return model
 
 
 def _hmm(source: str, target: str, label: str) -> Any:
     """IBM model 1, then the HMM of Vogel et al. (1996)."""
     first = thot.alignment.Ibm1AlignmentModel()
     first.read_sentence_pairs(source, target)
-    first.start_training()
     _train(first, IBM1_ITERATIONS, f"{label}, IBM 1")
     model = thot.alignment.HmmAlignmentModel(first)
     model.emit_training_alignments = True
-    model.start_training()
-    _train(model, HMM_ITERATIONS, f"{label}, HMM")
-    model.end_training()
-    return model
+    return _train(model, HMM_ITERATIONS, f"{label}, HMM")
 
 
 def _fast_align(source: str, target: str, label: str) -> Any:
@@ -191,10 +191,7 @@ def _fast_align(source: str, target: str, label: str) -> Any:
     model = thot.alignment.FastAlignModel()
     model.emit_training_alignments = True
     model.read_sentence_pairs(source, target)
-    model.start_training()
-    _train(model, FAST_ALIGN_ITERATIONS, label)
-    model.end_training()
-    return model
+    return _train(model, FAST_ALIGN_ITERATIONS, label)
 
 
 def _eflomal(source: str, target: str, label: str) -> Any:
@@ -208,10 +205,7 @@ def _eflomal(source: str, target: str, label: str) -> Any:
     model.set_decode_params(*EFLOMAL_DECODING)
     model.emit_training_alignments = True
     model.read_sentence_pairs(source, target)
-    model.start_training()
-    _train(model, model.scheduled_iterations, label)
-    model.end_training()
-    return model
+    return _train(model, model.scheduled_iterations, label)
 
 
 KINDS: dict[str, Any] = {

@@ -23,7 +23,7 @@ from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
 from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
-from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.builtin.extraction.table_output import write_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import (
     NGRAMS_AT_ONCE,
@@ -223,9 +223,9 @@ def _write_tables(
         if not pairs.n_rows:
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
         scorer = pair_scorer(corpus, pairs, lexical, config.smoothing, phrase_table.parent)
-        write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
+        write_table(phrase_table, corpus, pairs, scorer.scores, jobs, has_counts=True)
         for table in reordering_tables:
-            write_reordering_table(table, corpus, pairs, reordering_probs, jobs)
+            write_table(table, corpus, pairs, reordering_probs, jobs, has_counts=False)
 
 
 def _estimate(text: Path, out: Path, config: BuildConfig) -> None:

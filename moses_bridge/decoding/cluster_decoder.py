@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError, UserError
@@ -20,23 +20,14 @@ from moses_bridge.builtin.decoder.translator import Translation
 from moses_bridge.decoding.builtin_decoder import BuiltinDecoder
 from moses_bridge.decoding.interface import DecoderConfig, Weights
 
-
-class TextPart(NamedTuple):
-    """Consecutive lines beginning with line number `first`, and the arguments of `BuiltinDecoder.work`."""
-
-    first: int
-    lines: Sequence[bytes]
-    weights: Weights | None
-    nbest_size: int | None
+# The number of the first line, the lines, and the arguments of `BuiltinDecoder.work`.
+TextPart = tuple[int, Sequence[bytes], tuple[Weights | None, int | None]]
 
 
 class PartTranslator:
     """Translates parts of texts in a worker, preparing for weights when they are first used.
 
-    Args:
-        folder: the working directory; the paths of an ini may be relative to it.
-        ini: the model, read once.
-        config: settings of the search.
+    Paths of the ini may be relative to the working directory, `folder`.
 
     Raises:
         UserError: the machine of the worker has no such directory.
@@ -55,22 +46,19 @@ class PartTranslator:
 
     def __call__(self, part: TextPart) -> list[Translation]:
         """Translate the lines of a part, in order."""
-        arguments = part.weights, part.nbest_size
+        first, lines, arguments = part
         if arguments != self._arguments:
             work = self._decoder.work(*arguments)
             self._opened = work, work.open(self._decoder.scorers)
             self._arguments = arguments
         work, translator = self._opened
-        return translator.translate_batch(part.first, part.lines, work.nbest)
+        return translator.translate_batch(first, lines, work.nbest)
 
 
 class ClusterDecoder(BuiltinDecoder):
     """The decoder with the parts of a text distributed over the processes of a cluster.
 
-    Args:
-        ini: the model; it is loaded here too, to find errors in it or in weights.
-        config: settings of the search.
-        cluster: the cluster with the processes.
+    The model is loaded here too, to find errors in it or in weights.
 
     Raises:
         ConfigError: the settings ask for Moses.
@@ -98,8 +86,6 @@ class ClusterDecoder(BuiltinDecoder):
     ) -> Iterator[Translation]:
         """See `BuiltinDecoder.translations`."""
         size = self.work(weights, nbest_size).lines_per_task
-        parts = (
-            TextPart(first, lines[first : first + size], weights, nbest_size)
-            for first in range(0, len(lines), size)
-        )
+        firsts = range(0, len(lines), size)
+        parts = ((first, lines[first : first + size], (weights, nbest_size)) for first in firsts)
         return chain.from_iterable(self._workers.map_in_order(parts))

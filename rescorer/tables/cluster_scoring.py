@@ -30,10 +30,7 @@ DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
 
 @dataclass(frozen=True)
 class PackedScorers:
-    """Scorers with names for reports and their models' files, by their paths in each directory.
-
-    They are for machines without the model directories.
-    """
+    """Scorers and their models' files by path, for machines without the model directories."""
 
     choice: ScorerChoice
     files: tuple[Mapping[str, bytes], ...]
@@ -52,11 +49,8 @@ class PackedScorers:
         return [replace(each, name=name) for each, name in zip(scorers, self.names, strict=True)]
 
     def block_scorer(self, device: Device, record: RunRecord) -> Callable[[Block], ScoredBlock]:
-        """Load the scorers in a worker and return a function scoring a block.
-
-        It uses one thread, so that values do not depend on the number of processors.
-        """
-        compute_on_one_thread()
+        """Load the scorers in a worker and return a function scoring a block."""
+        compute_on_one_thread()  # so that values do not depend on the number of processors
         return partial(score_block, record, self.named(device))
 
 
@@ -78,13 +72,8 @@ def open_scoring(
 ) -> Iterator[Executor]:
     """Connect to a Ray cluster; yield a function scoring the blocks of a run, for a `with` block.
 
-    The arguments are those of `moses_bridge.base.cluster.open_cluster`, with the device of each
-    worker ("auto" is a GPU if the cluster has one) for its unit. Each worker loads the scorers
-    once.
-
-    Raises:
-        ConfigError: Ray is not installed, or the cluster has no such device.
-        UserError: there is no cluster at the address.
+    Arguments and errors are those of `moses_bridge.base.cluster.open_cluster`, with the device of each worker
+    ("auto" is a GPU if the cluster has one) for its unit. Each worker loads the scorers once.
     """
     with open_cluster(address, n_workers, UNITS[device]) as cluster:
 

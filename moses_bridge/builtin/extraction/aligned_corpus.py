@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -85,12 +84,8 @@ def read_aligned_corpus(
         for block in blocks_of(lines, SENTENCES_AT_ONCE):
             pairs = _read_links(links, block, source_text, target_text)
             first, end = block[0][0], block[-1][0] + 1
-            of_source.add(
-                pairs[:, 0], pairs[:, 1], source_text.starts[first], source_text.starts[end]
-            )
-            of_target.add(
-                pairs[:, 1], pairs[:, 0], target_text.starts[first], target_text.starts[end]
-            )
+            of_source.add(*pairs.T, *source_text.starts[[first, end]].tolist())
+            of_target.add(*pairs.T[::-1], *target_text.starts[[first, end]].tolist())
         _check_same_length(source, target, links, source_text, target_text)
         return AlignedCorpus(source_text, target_text, of_source.finish(), of_target.finish())
 
@@ -169,17 +164,12 @@ def _check_same_length(
     source: StrPath, target: StrPath, links: StrPath, source_text: Text, target_text: Text
 ) -> None:
     if len(source_text.starts) != len(target_text.starts):
-        _find_shorter(source, target)
+        deque(read_parallel(source, target), 0)  # refuses the shorter one
     n_links = sum(1 for _ in read_lines(links))
     if n_links != len(source_text.starts) - 1:
         raise InputError(
             links, n_links + 1, "the end of the file", f"{len(source_text.starts) - 1} lines"
         )
-
-
-def _find_shorter(*paths: StrPath) -> None:
-    for _ in read_parallel(*paths):
-        pass
 
 
 class _SpilledLinks:
@@ -197,8 +187,3 @@ class _SpilledLinks:
 
     def finish(self) -> Links:
         return Links(self._starts.mapped(), self._others.mapped())
-
-
-def words_of(text: Text, numbers: Iterable[int]) -> bytes:
-    """The words with these numbers, separated by blanks."""
-    return b" ".join(text.vocabulary[number] for number in numbers)

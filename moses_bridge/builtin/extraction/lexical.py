@@ -51,15 +51,10 @@ class LexicalTable:
 
 
 class LinkProbs(NamedTuple):
-    """Probabilities of one direction, in the order of the links they explain.
+    """Probabilities of one direction: p(word | linked word), p(word | NULL)."""
 
-    Attributes:
-        links: (n_links,) p(word | linked word), in the order of `Links.others` of the word's side.
-        null: (n_words,) p(word | NULL) for each running word without a link, else 0.
-    """
-
-    links: NDArray[np.float64]
-    null: NDArray[np.float64]
+    links: NDArray[np.float64]  # (n_links,) in the order of `Links.others` of the word's side
+    null: NDArray[np.float64]  # (n_words,) of each running word without a link, else 0
 
 
 class _Linked(NamedTuple):
@@ -119,18 +114,21 @@ def _added(
     return both, totals
 
 
-def target_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
-    """p(target word | source word) for each link of the target words, in a file in `directory`."""
-    linked = _linked(corpus.target, corpus.source, corpus.of_target)
-    probs = ((part, table.rows_of(part.others, part.words)) for part in linked)
-    return _beside_links(table.target_given_source, probs, directory)
+def link_probs(
+    corpus: AlignedCorpus, table: LexicalTable, directory: Path
+) -> tuple[LinkProbs, LinkProbs]:
+    """p(source | target word) of the source words' links, p(target | source word) of the target words'.
 
-
-def source_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
-    """p(source word | target word) for each link of the source words, in a file in `directory`."""
-    linked = _linked(corpus.source, corpus.target, corpus.of_source)
-    probs = ((part, table.rows_of(part.words, part.others)) for part in linked)
-    return _beside_links(table.source_given_target, probs, directory)
+    They are in files in `directory`.
+    """
+    sources = _linked(corpus.source, corpus.target, corpus.of_source)
+    targets = _linked(corpus.target, corpus.source, corpus.of_target)
+    inverse = ((part, table.rows_of(part.words, part.others)) for part in sources)
+    direct = ((part, table.rows_of(part.others, part.words)) for part in targets)
+    return (
+        _beside_links(table.source_given_target, inverse, directory),
+        _beside_links(table.target_given_source, direct, directory),
+    )
 
 
 def _beside_links(
@@ -152,31 +150,11 @@ def write_lexical_tables(
 
     The rows are Moses's, in ascending order instead of that of a hash.
     """
-    sources = [*corpus.source.vocabulary, NULL]
-    targets = [*corpus.target.vocabulary, NULL]
-    inverse = np.lexsort((table.sources, table.targets))
-    write_lines(
-        e2f, _rows(sources, targets, table.sources, table.targets, table.source_given_target)
-    )
-    write_lines(
-        f2e,
-        _rows(
-            targets,
-            sources,
-            table.targets[inverse],
-            table.sources[inverse],
-            table.target_given_source[inverse],
-        ),
-    )
-
-
-def _rows(
-    firsts: list[bytes],
-    seconds: list[bytes],
-    first_numbers: NDArray[np.int64],
-    second_numbers: NDArray[np.int64],
-    probs: NDArray[np.float64],
-) -> Iterator[bytes]:
-    columns = (first_numbers.tolist(), second_numbers.tolist(), probs.tolist())
-    for first, second, prob in zip(*columns, strict=True):
-        yield b"%b %b %.7f" % (firsts[first], seconds[second], prob)
+    sources, targets = [*corpus.source.vocabulary, NULL], [*corpus.target.vocabulary, NULL]
+    columns = table.sources, table.targets, table.source_given_target
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    write_lines(e2f, (b"%b %b %.7f" % (sources[i], targets[j], prob) for i, j, prob in rows))
+    order = np.lexsort((table.sources, table.targets))
+    columns = table.sources, table.targets, table.target_given_source
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    write_lines(f2e, (b"%b %b %.7f" % (targets[j], sources[i], prob) for i, j, prob in rows))

@@ -66,7 +66,7 @@ def number_phrases(
     """
     step = _words_of_a_key(text)
     firsts = range(0, int(lens.max(initial=0)) + 1, step)
-    keys = [_packed_words(text, starts, lens, first) for first in reversed(firsts)]
+    keys = [leading_words(text, starts, lens, first) for first in reversed(firsts)]
     order = np.lexsort(keys)
     differs = np.zeros(len(order), np.bool_)
     for key in keys:
@@ -78,29 +78,18 @@ def number_phrases(
 
 
 def leading_words(
-    text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8]
+    text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8], first: int = 0
 ) -> NDArray[np.int64]:
-    """(n,) numbers ascending in the same order, equal for equal first words.
+    """(n,) numbers ascending in the same order, equal for equal words from number `first` on.
 
     They hold as many words as fit in 63 bits, including the bar after a shorter phrase.
     """
-    return _packed_words(text, starts, lens, 0)
+    bits, n_words = len(text.vocabulary).bit_length(), _words_of_a_key(text)
+    return np.asarray(_pack(text.words, text.bar, starts, lens, first, first + n_words, bits))
 
 
 def _words_of_a_key(text: Text) -> int:
-    return BITS_OF_A_KEY // _bits_of_a_word(text)
-
-
-def _bits_of_a_word(text: Text) -> int:
-    return len(text.vocabulary).bit_length()
-
-
-def _packed_words(
-    text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8], first: int
-) -> NDArray[np.int64]:
-    """Words from number `first` of each phrase, as many as fit in a key, the first one highest."""
-    bits, n_words = _bits_of_a_word(text), _words_of_a_key(text)
-    return np.asarray(_pack(text.words, text.bar, starts, lens, first, first + n_words, bits))
+    return BITS_OF_A_KEY // len(text.vocabulary).bit_length()
 
 
 @njit(nogil=True)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.compiled.empty_arrays import empty_arrays
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
@@ -41,7 +42,7 @@ class Occurrences(NamedTuple):
     orientations: NDArray[np.uint8]
 
 
-NO_OCCURRENCES = Occurrences(*(np.empty(0, kind) for kind in ("i4", "i4", "u1", "u1", "u1")))
+NO_OCCURRENCES = empty_arrays(Occurrences, 0)
 
 
 def extract(corpus: AlignedCorpus, max_words: int) -> Iterator[Occurrences]:
@@ -63,13 +64,8 @@ def _extract_part(corpus: AlignedCorpus, first: int, end: int, max_words: int) -
         corpus.of_target,
         max_words,
     )
-    return Occurrences(
-        found[:, 0].copy(),
-        found[:, 1].copy(),
-        found[:, 2].astype(np.uint8),
-        found[:, 3].astype(np.uint8),
-        found[:, 4].astype(np.uint8),
-    )
+    kinds = [column.dtype for column in NO_OCCURRENCES]
+    return Occurrences(*(found[:, i].astype(kind) for i, kind in enumerate(kinds)))
 
 
 class _Bounds(NamedTuple):

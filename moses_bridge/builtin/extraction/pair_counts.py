@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles
+from moses_bridge.base.compiled.empty_arrays import empty_arrays
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
@@ -58,18 +59,8 @@ class PairCounts(NamedTuple):
     next: NDArray[np.int32]
 
 
-NO_PAIRS = PairCounts(
-    source_starts=np.empty(0, np.int32),
-    target_starts=np.empty(0, np.int32),
-    source_view_starts=np.empty(0, np.int32),
-    source_lens=np.empty(0, np.uint8),
-    target_lens=np.empty(0, np.uint8),
-    counts=np.empty(0, np.int32),
-    source_counts=np.empty(0, np.int32),
-    target_counts=np.empty(0, np.int32),
-    previous=np.empty((0, N_ORIENTATIONS), np.int32),
-    next=np.empty((0, N_ORIENTATIONS), np.int32),
-)
+NO_ORIENTATIONS = np.empty((0, N_ORIENTATIONS), np.int32)
+NO_PAIRS = empty_arrays(PairCounts, 0, previous=NO_ORIENTATIONS, next=NO_ORIENTATIONS)
 
 
 @contextlib.contextmanager
@@ -123,7 +114,9 @@ def _pairs_of_shard(
 ) -> PairCounts:
     """Join equal phrase pairs and count them; a shard has all pairs of its source phrases."""
     o = occurrences
-    sources, targets = _number_both(corpus, o)
+    texts, starts = (corpus.source, corpus.target), (o.source_starts, o.target_starts)
+    with ThreadPoolExecutor(2) as pool:
+        sources, targets = pool.map(number_phrases, texts, starts, (o.source_lens, o.target_lens))
     keys = sources.astype(np.int64) * len(targets) + targets
     order = np.argsort(keys)
     keys = keys[order]
@@ -150,19 +143,6 @@ def _pairs_of_shard(
         previous=previous,
         next=following,
     )
-
-
-def _number_both(
-    corpus: AlignedCorpus, occurrences: Occurrences
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    with ThreadPoolExecutor(2) as pool:
-        sources = pool.submit(
-            number_phrases, corpus.source, occurrences.source_starts, occurrences.source_lens
-        )
-        targets = pool.submit(
-            number_phrases, corpus.target, occurrences.target_starts, occurrences.target_lens
-        )
-        return sources.result(), targets.result()
 
 
 class _Groups(NamedTuple):

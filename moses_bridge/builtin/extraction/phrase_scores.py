@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.builtin.extraction.lexical import (
-    LexicalTable,
-    LinkProbs,
-    source_link_probs,
-    target_link_probs,
-)
+from moses_bridge.builtin.extraction.lexical import LexicalTable, LinkProbs, link_probs
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.formats.row_columns import (
@@ -34,18 +29,12 @@ PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs
 
 @dataclass(frozen=True)
 class PairScorer:
-    """Scores phrase pairs; its memory does not depend on their number.
-
-    Attributes:
-        corpus: texts and links of the pairs' views.
-        source_probs, target_probs: in the order of the corpus's links.
-        discounts: (10,) factor for each count up to 9.
-    """
+    """Scores phrase pairs; its memory does not depend on their number."""
 
     corpus: AlignedCorpus
     source_probs: LinkProbs
     target_probs: LinkProbs
-    discounts: NDArray[np.float32]
+    discounts: NDArray[np.float32]  # (10,) factor for each count up to 9
 
     def scores(self, pairs: PairCounts) -> NDArray[np.float64]:
         """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
@@ -76,12 +65,7 @@ def pair_scorer(
     discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":
         discounts = good_turing_discounts(_counts_of_counts(pairs))
-    return PairScorer(
-        corpus,
-        source_link_probs(corpus, table, directory),
-        target_link_probs(corpus, table, directory),
-        discounts,
-    )
+    return PairScorer(corpus, *link_probs(corpus, table, directory), discounts)
 
 
 def _counts_of_counts(pairs: SpilledRows[PairCounts]) -> NDArray[np.int64]:

@@ -15,32 +15,38 @@ N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
 
 
+class PackedWords(NamedTuple):
+    """All words in one byte array: word i is text[starts[i]:starts[i + 1]]."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+def pack_words(words: list[bytes]) -> PackedWords:
+    """Lay words out for compiled code."""
+    text = np.frombuffer(b"".join(words), np.uint8)
+    return PackedWords(text, np.cumsum([0, *map(len, words)], dtype=np.int64))
+
+
 class PackedText(NamedTuple):
     """A running text laid out for copying its words.
 
     Attributes:
-        text: bytes of the vocabulary's words, concatenated.
-        word_starts: (n_vocabulary + 1,) where each word begins in `text`.
+        vocabulary: its distinct words.
         words: (n_words,) numbers of the running words.
         bytes_before: (n_words + 1,) bytes of all running words before each, one blank for each.
     """
 
-    text: NDArray[np.uint8]
-    word_starts: NDArray[np.int64]
+    vocabulary: PackedWords
     words: NDArray[np.int32]
     bytes_before: NDArray[np.int64]
 
 
 def pack_text(text: Text) -> PackedText:
     """Lay the vocabulary out for compiled code."""
-    lens = np.fromiter(map(len, text.vocabulary), np.int64, len(text.vocabulary))
-    word_starts = np.concatenate(([0], np.cumsum(lens)))
-    return PackedText(
-        np.frombuffer(b"".join(text.vocabulary), np.uint8),
-        word_starts,
-        text.words,
-        np.concatenate(([0], np.cumsum(lens[text.words] + 1))),
-    )
+    vocabulary = pack_words(text.vocabulary)
+    lens = np.diff(vocabulary.starts)[text.words]
+    return PackedText(vocabulary, text.words, np.concatenate(([0], np.cumsum(lens + 1))))
 
 
 def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np.uint8]) -> int:
@@ -52,11 +58,17 @@ def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np
 def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) -> int:
     """Write the words from `start`, each followed by a blank, and return the new end."""
     for position in range(start, start + length):
-        word = text.words[position]
-        for i in range(text.word_starts[word], text.word_starts[word + 1]):
-            out[end] = text.text[i]
-            end += 1
+        end = put_word(out, end, text.vocabulary, text.words[position])
         out[end] = BLANK
+        end += 1
+    return end
+
+
+@inner
+def put_word(out: Any, end: int, words: PackedWords, word: int) -> int:
+    """Write a word and return the new end."""
+    for i in range(words.starts[word], words.starts[word + 1]):
+        out[end] = words.text[i]
         end += 1
     return end
 

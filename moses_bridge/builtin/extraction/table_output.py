@@ -37,54 +37,48 @@ BYTES_OF_BARS_AND_COUNTS = 80  # five bars of 4 bytes, three counts of at most 1
 LINK_BYTES = 6  # "11-11 "
 
 
-def write_phrase_table(
+def write_table(
     path: StrPath,
     corpus: AlignedCorpus,
     pairs: SpilledRows[PairCounts],
     scores_of: Callable[[PairCounts], NDArray[np.float64]],
     jobs: int,
+    *,
+    has_counts: bool,
 ) -> None:
-    """Write `source ||| target ||| scores ||| alignment ||| counts ||| |||` rows, sorted.
+    """Write `source ||| target ||| scores` rows, with `||| alignment ||| counts ||| |||` if `has_counts`.
 
     Args:
-        path: the file, compressed if it ends in .gz.
+        path: the file, compressed if it ends in .gz; one gzip member for each block of rows.
         corpus: words and links.
         pairs: the phrase pairs to write, in their order.
         scores_of: (n_pairs, n_scores) probabilities of pairs; called in several threads.
         jobs: number of threads scoring, formatting and compressing.
+        has_counts: as in a phrase table; a reordering table has scores only.
     """
     source, target = pack_text(corpus.source), pack_text(corpus.target)
+    compressed, n_rows = str(path).endswith(".gz"), pairs.n_rows
 
-    def text_of(some: PairCounts) -> bytes:
+    def block(first: int) -> tuple[int, bytes]:
+        some = pairs.read(first, min(first + ROWS_AT_ONCE, n_rows))
         phrases, scores = _phrases(some), scores_of(some)
+        counts = _counts(some) if has_counts else np.empty((len(scores), 0))
         n_links = int(some.source_lens.max(initial=0)) * int(some.target_lens.max(initial=0))
         row_bytes = scores.shape[1] * NUMBER_BYTES + n_links * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
-        end = _put_phrase_rows(
-            out, source, target, phrases, scores, corpus.of_target, _counts(some)
-        )
-        return out[:end].tobytes()
+        end = _put_rows(out, source, target, phrases, scores, corpus.of_target, counts)
+        text = out[:end].tobytes()
+        return len(scores), gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
 
-    _write_rows(path, pairs, text_of, jobs)
-
-
-def write_reordering_table(
-    path: StrPath,
-    corpus: AlignedCorpus,
-    pairs: SpilledRows[PairCounts],
-    probs_of: Callable[[PairCounts], NDArray[np.float64]],
-    jobs: int,
-) -> None:
-    """Write `source ||| target ||| p p p p p p` rows in the order of the phrase table."""
-    source, target = pack_text(corpus.source), pack_text(corpus.target)
-
-    def text_of(some: PairCounts) -> bytes:
-        phrases, probs = _phrases(some), probs_of(some)
-        out = _room(source, target, phrases, probs.shape[1] * NUMBER_BYTES)
-        end = _put_reordering_rows(out, source, target, phrases, probs)
-        return out[:end].tobytes()
-
-    _write_rows(path, pairs, text_of, jobs)
+    with (
+        open_write_packed(path) as stream,
+        Progress(Path(path).name, n_rows, "rows") as progress,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        firsts = range(0, max(n_rows, 1), ROWS_AT_ONCE)
+        for n_written, data in in_order(pool, block, firsts, 2 * jobs):
+            stream.write(data)
+            progress.update(n_written)
 
 
 class _Phrases(NamedTuple):
@@ -110,47 +104,13 @@ def _counts(pairs: PairCounts) -> NDArray[np.float64]:
 
 
 def _room(
-    source: PackedText, target: PackedText, phrases: _Phrases, row_bytes: int
+    source: PackedText, target: PackedText, phrases: _Phrases, score_bytes: int
 ) -> NDArray[np.uint8]:
-    """Enough bytes for rows with these phrases and up to `row_bytes` of scores and links."""
+    """Enough bytes for rows with these phrases and up to `score_bytes` of scores."""
     n_bytes = n_phrase_bytes(source, phrases.source_starts, phrases.source_lens)
     n_bytes += n_phrase_bytes(target, phrases.target_starts, phrases.target_lens)
-    n_bytes += len(phrases.source_starts) * (row_bytes + BYTES_OF_BARS_AND_COUNTS)
+    n_bytes += len(phrases.source_starts) * (score_bytes + BYTES_OF_BARS_AND_COUNTS)
     return np.empty(n_bytes, np.uint8)
-
-
-def _write_rows(
-    path: StrPath, pairs: SpilledRows[PairCounts], text_of: Callable[[PairCounts], bytes], jobs: int
-) -> None:
-    """Write blocks of rows in order; a .gz file has one gzip member for each block."""
-    compressed = str(path).endswith(".gz")
-    n_rows = pairs.n_rows
-
-    def block(first: int) -> tuple[int, bytes]:
-        some = pairs.read(first, min(first + ROWS_AT_ONCE, n_rows))
-        text = text_of(some)
-        packed = gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
-        return len(some.counts), packed
-
-    with (
-        open_write_packed(path) as stream,
-        Progress(Path(path).name, n_rows, "rows") as progress,
-        ThreadPoolExecutor(jobs) as pool,
-    ):
-        firsts = range(0, max(n_rows, 1), ROWS_AT_ONCE)
-        for n_written, data in in_order(pool, block, firsts, 2 * jobs):
-            stream.write(data)
-            progress.update(n_written)
-
-
-@inner
-def _put_pair(
-    out: Any, end: int, source: PackedText, target: PackedText, phrases: _Phrases, row: int
-) -> int:
-    end = put_phrase(out, end, source, phrases.source_starts[row], phrases.source_lens[row])
-    end = put_bar(out, end)
-    end = put_phrase(out, end, target, phrases.target_starts[row], phrases.target_lens[row])
-    return int(put_bar(out, end))
 
 
 @inner
@@ -179,41 +139,25 @@ def _put_alignment(
 
 
 @njit(nogil=True)
-def _put_phrase_rows(
-    out: Any,
-    source: PackedText,
-    target: PackedText,
-    phrases: _Phrases,
-    scores: Any,
-    links: Links,
+def _put_rows(
+    out: Any, source: PackedText, target: PackedText, phrases: _Phrases, scores: Any, links: Links,
     counts: Any,
-) -> int:
+) -> int:  # fmt: skip
+    """Write rows and return their end; without counts they have no alignment either."""
     end = 0
     for row in range(len(scores)):
-        end = _put_pair(out, end, source, target, phrases, row)
-        end = put_bar(out, _put_scores(out, end, scores[row]))
-        end = _put_alignment(
-            out,
-            end,
-            phrases.source_starts[row],
-            phrases.target_starts[row],
-            phrases.target_lens[row],
-            links,
-        )
+        source_start, target_start = phrases.source_starts[row], phrases.target_starts[row]
+        target_len = phrases.target_lens[row]
+        end = put_phrase(out, end, source, source_start, phrases.source_lens[row])
         end = put_bar(out, end)
-        end = _put_scores(out, end, counts[row])
-        end = put_bar(out, put_bar(out, end))
-        out[end - 1] = NEWLINE
-    return end
-
-
-@njit(nogil=True)
-def _put_reordering_rows(
-    out: Any, source: PackedText, target: PackedText, phrases: _Phrases, probs: Any
-) -> int:
-    end = 0
-    for row in range(len(probs)):
-        end = _put_pair(out, end, source, target, phrases, row)
-        end = _put_scores(out, end, probs[row])
+        end = put_phrase(out, end, target, target_start, target_len)
+        end = put_bar(out, end)
+        end = _put_scores(out, end, scores[row])
+        if counts.shape[1] > 0:
+            end = put_bar(out, end)
+            end = _put_alignment(out, end, source_start, target_start, target_len, links)
+            end = put_bar(out, end)
+            end = _put_scores(out, end, counts[row])
+            end = put_bar(out, put_bar(out, end))
         out[end - 1] = NEWLINE
     return end

@@ -28,6 +28,7 @@ from moses_bridge.base.errors import InputError, shown
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
 MAX_ORDER = 16
+SMALLEST = 1e-99
 BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UNKNOWN, UNKNOWN_IN_CAPITALS = b"<unk>", b"<UNK>"  # are one word to KenLM (lm/vocab.cc)
 LETTER_I, LETTER_N, LETTER_F = b"inf"
@@ -70,6 +71,11 @@ class Arpa:
     def order(self) -> int:
         """Length of the longest n-grams."""
         return len(self.sections)
+
+
+def floored_log10(probs: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Log10 of probabilities or weights; -99, as programs write it, for 0."""
+    return np.log10(np.maximum(probs, SMALLEST)).astype(np.float32)
 
 
 def read_arpa(path: textio.StrPath) -> Arpa:

@@ -14,19 +14,18 @@ from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POIN
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.progress import Progress
+from moses_bridge.builtin.extraction.row_writer import (
+    PackedWords,
+    pack_words,
+    put_count,
+    put_word,
+)
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
 
 ROWS_AT_ONCE = 1 << 16  # some 3 MB of text
 N_DECIMALS = 7  # what a float32 between 1 and 10 holds
 SCALE = 10**N_DECIMALS
 NUMBER_WIDTH = 24  # sign, point, 7 decimals, a tab and the digits of any log10 of a float32
-
-
-class PackedWords(NamedTuple):
-    """All words in one byte array: word i is text[starts[i]:starts[i + 1]]."""
-
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]
 
 
 class NGramSection(NamedTuple):
@@ -45,7 +44,7 @@ def write_sections(
     path: textio.StrPath, words: list[bytes], sections: Sequence[NGramSection]
 ) -> None:
     """See `write_arpa`; for a model with one part in memory at a time."""
-    packed = _pack(words)
+    packed = pack_words(words)
     with (
         textio.open_write(path) as stream,
         Progress(Path(path).name, sum(s.n_ngrams for s in sections), "n-grams") as progress,
@@ -66,13 +65,6 @@ def _header(sections: Sequence[NGramSection]) -> bytes:
     return b"\\data\\\n" + b"".join(counts)
 
 
-def _pack(words: list[bytes]) -> PackedWords:
-    lengths = np.fromiter((len(word) for word in words), np.int64, len(words))
-    return PackedWords(
-        np.frombuffer(b"".join(words), np.uint8), np.concatenate(([0], np.cumsum(lengths)))
-    )
-
-
 def _format(
     words: PackedWords, section: NGrams, first: int, *, has_backoffs: bool
 ) -> NDArray[np.uint8]:
@@ -90,14 +82,7 @@ def _put_number(text: Any, end: int, number: float) -> int:
     if number < 0.0 and scaled > 0:
         text[end] = MINUS
         end += 1
-    whole, fraction = scaled // SCALE, scaled % SCALE
-    divisor = 1
-    while divisor * 10 <= whole:
-        divisor *= 10
-    while divisor > 0:
-        text[end] = ZERO + whole // divisor % 10
-        end += 1
-        divisor //= 10
+    end, fraction = put_count(text, end, scaled // SCALE), scaled % SCALE
     if fraction > 0:
         text[end] = POINT
         end += 1
@@ -119,10 +104,7 @@ def _format_rows(text: Any, words: PackedWords, ids: Any, log_probs: Any, backof
         end = _put_number(text, end, float(log_probs[row]))
         for i in range(order):
             text[end] = TAB if i == 0 else BLANK
-            end += 1
-            for j in range(words.starts[ids[row, i]], words.starts[ids[row, i] + 1]):
-                text[end] = words.text[j]
-                end += 1
+            end = put_word(text, end + 1, words, ids[row, i])
         if len(backoffs) > 0:
             text[end] = TAB
             end = _put_number(text, end + 1, float(backoffs[row]))

@@ -8,7 +8,7 @@ without any comparison.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,35 +19,16 @@ COUNTED_SORT = 1 << 16  # numbers below it are sorted by counting
 
 
 class Shares(NamedTuple):
-    """Contributions of n-grams to the sums of their contexts, (n,) each.
-
-    Attributes:
-        contexts: number of the context.
-        counts: adjusted count.
-        freed: the part of the count given to the lower order.
-    """
+    """Contributions of n-grams to the sums of their contexts, (n,) each."""
 
     contexts: NDArray[Any]
-    counts: NDArray[Any]
-    freed: NDArray[np.float64]
+    counts: NDArray[Any]  # adjusted ones
+    freed: NDArray[np.float64]  # the part of the count given to the lower order
 
 
-class ContextSums(Protocol):
-    """Sums the contributions of n-grams to their contexts, in order of arrival."""
-
-    def add(self, shares: Shares) -> None:
-        """Take some n-grams."""
-
-    def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
-        """Sum, and append each context's share given to the lower order; NaN for no n-gram."""
-
-    def of_ngrams(
-        self, number: int, contexts: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Total and share of the contexts of the n-grams of addition `number`, counted from 0."""
-
-
-def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSums:
+def context_sums(
+    n_contexts: int, files: ArrayFiles, at_once: int
+) -> SumsInMemory | DistributedSums:
     """Sums in memory if the contexts fit, 24 bytes each, else in files, 36 bytes an n-gram."""
     if n_contexts <= at_once:
         return SumsInMemory(n_contexts)
@@ -55,19 +36,19 @@ def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSum
 
 
 class SumsInMemory:
-    """Sums of contexts that all fit in memory."""
+    """Sums of contexts that all fit in memory, in order of arrival."""
 
     def __init__(self, n_contexts: int) -> None:
         self._totals, self._freed = np.zeros(n_contexts), np.zeros(n_contexts)
 
     def add(self, shares: Shares) -> None:
-        """See `ContextSums`."""
+        """Take some n-grams."""
         # numpy adds up numbers of one kind ten times as fast as of two
         np.add.at(self._totals, shares.contexts, shares.counts.astype(np.float64))
         np.add.at(self._freed, shares.contexts, shares.freed)
 
     def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
-        """See `ContextSums`."""
+        """Sum, and append each context's share given to the lower order; NaN for no n-gram."""
         with np.errstate(invalid="ignore"):
             self._freed /= self._totals
         of_contexts.append(self._freed)
@@ -75,7 +56,7 @@ class SumsInMemory:
     def of_ngrams(
         self, number: int, contexts: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """See `ContextSums`."""
+        """Total and share of the contexts of the n-grams of addition `number`, counted from 0."""
         return self._totals[contexts], self._freed[contexts]
 
 
@@ -92,7 +73,7 @@ class DistributedSums:
         self._cuts: list[NDArray[np.int64]] = []
 
     def add(self, shares: Shares) -> None:
-        """See `ContextSums`; n-grams are sorted by the part of their contexts."""
+        """See `SumsInMemory`; n-grams are sorted by the part of their contexts."""
         parts_of = shares.contexts // self._at_once
         order = self._order(parts_of)
         sizes = np.bincount(parts_of, minlength=self._n_parts)
@@ -102,7 +83,7 @@ class DistributedSums:
         self._freed.append(shares.freed[order])
 
     def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
-        """See `ContextSums`."""
+        """See `SumsInMemory`."""
         for part, (first, end) in enumerate(parts(self._n_contexts, self._at_once)):
             sums = SumsInMemory(end - first)
             for place in self._places(part):
@@ -117,7 +98,7 @@ class DistributedSums:
     def of_ngrams(
         self, number: int, contexts: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """See `ContextSums`."""
+        """See `SumsInMemory`."""
         order = self._order(contexts // self._at_once)
         first, end = int(self._cuts[number][0]), int(self._cuts[number][-1])
         totals, weights = np.empty(end - first), np.empty(end - first)

@@ -101,10 +101,12 @@ class CodedModel:
     sections: list[CodedNGrams]
 
 
-@inner
-def code_of(code: Any, word: Any) -> Any:
+def _extended(code: Any, word: Any) -> Any:
     """The code of an n-gram extended by the word before it, uint64; a single word's code is its number."""
     return (np.uint64(code) * OF_NGRAM) ^ ((np.uint64(word) + np.uint64(1)) * OF_WORD)
+
+
+code_of = inner(_extended)
 
 
 def is_kenlm_binary(path: textio.StrPath) -> bool:
@@ -207,7 +209,7 @@ class _File:
             if starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
                 raise self._error(f"pointers that do not fit {count} n-grams", "a whole trie")
             parents = np.repeat(codes, np.diff(starts))
-            codes = _codes_of(parents, fields.words)
+            codes = _extended(parents, fields.words)
             sections.append(CodedNGrams(codes, fields.log_probs, fields.backoffs))
             starts = fields.starts
         return n_words, unigrams, sections
@@ -316,8 +318,3 @@ def _floats(bits: Codes) -> Floats:
 def _no_backoffs(n: int) -> Floats:
     """The back-offs of the longest n-grams."""
     return np.full(n, -0.0, np.float32)
-
-
-def _codes_of(codes: Codes, words: Codes) -> Codes:
-    """`code_of` for arrays."""
-    return (codes * OF_NGRAM) ^ ((words + np.uint64(1)) * OF_WORD)

@@ -19,7 +19,7 @@ from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, parts, 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import named_errors
-from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
+from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams, floored_log10
 from moses_bridge.builtin.language_model.arpa_output import NGramSection, write_sections
 from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
 from moses_bridge.builtin.language_model.ngram_counts import (
@@ -31,16 +31,14 @@ from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens,
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
 NGRAMS_AT_ONCE = 1 << 20  # some 90 MB
-SMALLEST = 1e-99  # its log10 is -99, a probability of 0 in ARPA files
 N_COUNTS = 5  # counts of 1 to 4 give the discounts, all others are counted together
 
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Smoothed probabilities of one order.
+    """Smoothed probabilities of the n-grams of one order.
 
     Attributes:
-        counts: the n-grams.
         threshold: n-grams with at most so many occurrences are pruned; None for no pruning.
         probs: (n,) interpolated probability of each n-gram.
         lower_weights: probability mass left by each context (n-gram one order lower) to the
@@ -111,12 +109,8 @@ def model_within(
 
 
 def _joined(section: NGramSection) -> NGrams:
-    rows = list(section.parts)
-    return NGrams(
-        np.concatenate([part.ids for part in rows]),
-        np.concatenate([part.log_probs for part in rows]),
-        np.concatenate([part.backoffs for part in rows]),
-    )
+    columns = zip(*(part[:3] for part in section.parts), strict=True)
+    return NGrams(*map(np.concatenate, columns))
 
 
 def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:
@@ -156,11 +150,11 @@ def _rows(
     """Kept n-grams, part by part; `orders` ends with their order, `weights` are of the order above."""
     for first, end in parts(len(own.counts), at_once):
         rows = first + np.flatnonzero(own.kept(first, end))
-        log_probs = _log10(np.minimum(own.probs.take(rows), 1.0))
+        log_probs = floored_log10(np.minimum(own.probs.take(rows), 1.0))
         backoffs = np.zeros(len(rows), np.float32)
         if weights is not None:
             weight = weights.take(rows)
-            backoffs = _log10(np.where(np.isnan(weight), 1.0, weight))
+            backoffs = floored_log10(np.where(np.isnan(weight), 1.0, weight))
         if len(orders) == 1:
             log_probs[rows == BOS] = 0.0
         yield NGrams(_words(orders, rows), log_probs, backoffs)
@@ -173,10 +167,6 @@ def _words(orders: list[NGramCounts], rows: NDArray[Any]) -> NDArray[np.int32]:
         ids[:, column] = counts.first_words.take(rows)
         rows = counts.suffixes.take(rows)
     return ids
-
-
-def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    return np.log10(np.maximum(values, SMALLEST)).astype(np.float32)
 
 
 def _smooth(

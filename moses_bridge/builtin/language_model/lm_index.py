@@ -122,7 +122,8 @@ class LmIndex:
     def score_sentence(self, words: Sequence[bytes]) -> tuple[list[float], list[int]]:
         """Log10 probabilities of the words and of </s>, and the lengths of the n-grams found."""
         ids = np.array([self.word_id(word) for word in words] + [self.eos_id], np.int32)
-        scores, lengths = _score_ids(self.tables, ids, self.bos_id, self.order)
+        end = np.array([len(words)])
+        scores, lengths = _score_sentences(self.tables, ids, end, self.bos_id, self.order)
         return scores.tolist(), lengths.tolist()
 
     def sentence_sums(
@@ -134,10 +135,10 @@ class LmIndex:
         """
         numbers = map(self.vocabulary.get, words, repeat(self.unk_id))
         ids = np.fromiter(numbers, np.int32, len(words))
-        sums: NDArray[np.float64] = _sum_sentences(
-            self.tables, ids, lengths, (self.bos_id, self.eos_id), self.order
-        )
-        return sums
+        ids = np.insert(ids, np.cumsum(lengths), self.eos_id)
+        ends = np.cumsum(lengths + 1) - 1
+        scores, _ = _score_sentences(self.tables, ids, ends, self.bos_id, self.order)
+        return np.bincount(np.repeat(np.arange(len(lengths)), lengths + 1), scores, len(lengths))
 
 
 def _numbered(words: Sequence[bytes], path: textio.StrPath) -> dict[bytes, int]:
@@ -374,12 +375,7 @@ def lm_score(
 ) -> tuple[float, int]:
     """Log10 probability of `word` after context[:n_context], and the length of the new context.
 
-    Args:
-        tables: `LmIndex.tables`.
-        context: int32 word numbers, most recent first, as left by an earlier call.
-        n_context: how many of them count, at most order - 1.
-        word: number of the word.
-        new_context: int32, order - 1 places, written; may be `context` itself.
+    Both contexts are int32 arrays with order - 1 places, most recent word first, and may be the same one.
     """
     # As 64-bit numbers, so that one function serves all callers.
     log_prob, n_new, _ = lm_score_matched(
@@ -389,34 +385,19 @@ def lm_score(
 
 
 @compiled
-def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any, Any]:
+def _score_sentences(
+    tables: LmTables, ids: Any, ends: Any, bos_id: int, order: int
+) -> tuple[Any, Any]:
+    """Log10 probabilities and lengths of n-grams of sentences, each up to its place in `ends`."""
     context = np.zeros(max(1, order - 1), np.int32)
-    context[0] = bos_id
-    n_context = min(1, order - 1)
-    log_probs = np.zeros(len(ids))
-    lengths = np.zeros(len(ids), np.int64)
-    for i in range(len(ids)):
-        log_probs[i], n_context, lengths[i] = lm_score_matched(
-            tables, context, n_context, np.int64(ids[i]), context
-        )
-    return log_probs, lengths
-
-
-@compiled
-def _sum_sentences(
-    tables: LmTables, ids: Any, lengths: Any, markers: tuple[int, int], order: int
-) -> Any:
-    bos_id, eos_id = markers
-    context = np.zeros(max(1, order - 1), np.int32)
-    sums = np.zeros(len(lengths))
+    log_probs, lengths = np.zeros(len(ids)), np.zeros(len(ids), np.int64)
     start = 0
-    for sentence in range(len(lengths)):
-        end = start + lengths[sentence]
+    for end in ends:
         context[0] = bos_id
         n_context = min(1, order - 1)
         for i in range(start, end + 1):
-            word = np.int64(ids[i] if i < end else eos_id)
-            log_prob, n_context, _ = lm_score_matched(tables, context, n_context, word, context)
-            sums[sentence] += log_prob
-        start = end
-    return sums
+            log_probs[i], n_context, lengths[i] = lm_score_matched(
+                tables, context, n_context, np.int64(ids[i]), context
+            )
+        start = end + 1
+    return log_probs, lengths

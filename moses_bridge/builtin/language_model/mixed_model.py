@@ -29,7 +29,7 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress, track_lines
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import is_stream
-from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
+from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, floored_log10, read_arpa
 from moses_bridge.builtin.language_model.arpa_output import write_arpa
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
@@ -37,7 +37,6 @@ from moses_bridge.builtin.language_model.tokens import words_of_line
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding
-LOWEST_LOG10 = -99.0  # log10 of a probability of 0, as programs write it
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,8 @@ class MixReport:
     Attributes:
         weights: weights of the models; they sum to 1.
         n_ngrams: n-grams of each order.
-        perplexity: of the mixture on the development text, ends of sentences included, words of no model
-            left out; None without such a text.
-        n_unknown: words of the development text that are in no model.
+        perplexity: of the mixture on the development text with ends of sentences, if there is such a text.
+        n_unknown: words of that text in no model, which are left out.
     """
 
     weights: tuple[float, ...]
@@ -165,7 +163,7 @@ def _mixture(components: Sequence[_Component], lambdas: NDArray[np.float64], out
                     united, order, probs, 10.0 ** _log10_probs(lower.tables, ids[:, 1:])
                 )
                 sections[-1] = sections[-1]._replace(backoffs=backoffs)
-            sections.append(NGrams(ids, _log10(probs), np.zeros(len(ids), np.float32)))
+            sections.append(NGrams(ids, floored_log10(probs), np.zeros(len(ids), np.float32)))
             progress.update()
     sections[0].log_probs[united.words.index(BOS_WORD)] = 0.0  # it is never predicted
     return Arpa(united.words, sections)
@@ -182,11 +180,7 @@ def _backoffs(
     of_others = 1.0 - np.bincount(contexts, lower[is_predicted], n_contexts)
     has_others = of_others > LEAST_MASS  # else all words are listed, and nothing backs off
     ratios = np.divide(left, of_others, out=np.ones(n_contexts), where=has_others)
-    return _log10(ratios)
-
-
-def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    return np.asarray(np.log10(np.maximum(values, 10.0**LOWEST_LOG10)), np.float32)
+    return floored_log10(ratios)
 
 
 @compiled

@@ -131,7 +131,7 @@ def test_what_an_interrupted_build_of_other_settings_left_is_made_again(
     table = corpus.parent / "model" / "phrase-table.gz"
     rows = table.read_bytes()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(steps, "write_reordering_table", interrupted)
+        patched.setattr(steps, "reordering_probs", interrupted)
         build(corpus, BuildConfig(max_phrase_words=1))
     assert table.read_bytes() != rows
     build(corpus)

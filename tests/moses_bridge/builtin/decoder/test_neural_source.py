@@ -141,8 +141,7 @@ def model(ini: Path) -> Model:
 
 
 def plain(model: Model, limits: Limits) -> Translator:
-    room = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    return Translator(model, make_weighted_model(model, room, model.weight_vector(None)), limits)
+    return Translator(model, make_weighted_model(model, model.weight_vector(None)), limits)
 
 
 def translator(

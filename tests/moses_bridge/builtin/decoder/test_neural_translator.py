@@ -128,8 +128,7 @@ def model(ini: Path) -> Model:
 
 
 def plain(model: Model, limits: Limits, **weights: list[float]) -> Translator:
-    room = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    return Translator(model, make_weighted_model(model, room, model.weight_vector(weights)), limits)
+    return Translator(model, make_weighted_model(model, model.weight_vector(weights)), limits)
 
 
 def neural(

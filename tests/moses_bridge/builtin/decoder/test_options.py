@@ -16,9 +16,7 @@ Pairs = dict[tuple[str, str], tuple[float, ...]]
 
 
 def options_of(model: Model, line: str) -> tuple[Options, WeightedModel]:
-    weighted = make_weighted_model(
-        model, np.full(len(model.table.rows.nodes), np.nan, np.float32), model.weight_vector(None)
-    )
+    weighted = make_weighted_model(model, model.weight_vector(None))
     words = line.encode().split()
     source = np.array([model.source_ids.get(word, -1) for word in words], np.int32)
     copies = np.array([len(model.target_words) + i for i in range(len(words))], np.int32)

@@ -15,7 +15,7 @@ from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_a
 from moses_bridge.builtin.extraction.lexical import lexical_table
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs
 from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
-from moses_bridge.builtin.extraction.table_output import write_phrase_table
+from moses_bridge.builtin.extraction.table_output import write_table
 
 Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]
@@ -51,7 +51,7 @@ def _table_rows(
 ) -> list[bytes]:
     with collected_pairs(corpus, max_words, occurrences_at_once, out) as pairs:
         scorer = pair_scorer(corpus, pairs, lexical_table(corpus), smoothing, out.parent)
-        write_phrase_table(out, corpus, pairs, scorer.scores, jobs=2)
+        write_table(out, corpus, pairs, scorer.scores, jobs=2, has_counts=True)
     return list(read_lines(out))
 
 

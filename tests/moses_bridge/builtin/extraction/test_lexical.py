@@ -10,8 +10,7 @@ from moses_bridge.builtin.extraction import lexical
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.lexical import (
     lexical_table,
-    source_link_probs,
-    target_link_probs,
+    link_probs,
     write_lexical_tables,
 )
 
@@ -65,9 +64,8 @@ def test_probabilities_stand_beside_their_links(
     corpus = corpus_of(sentences)
     table = lexical_table(corpus)
     # x is linked to A twice, to B once; B once to x, once to NULL; y with nothing
-    targets = target_link_probs(corpus, table, tmp_path)
+    sources, targets = link_probs(corpus, table, tmp_path)
     assert targets.links == pytest.approx([2 / 3, 1 / 3, 2 / 3, 1], abs=1e-7)
     assert targets.null.tolist() == [0, 1, 0, 0, 0]
-    sources = source_link_probs(corpus, table, tmp_path)
     assert sources.links == pytest.approx([1, 1 / 2, 1, 1], abs=1e-7)
     assert sources.null.tolist() == [0, 1, 0, 0]

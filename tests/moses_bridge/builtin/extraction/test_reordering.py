@@ -10,14 +10,14 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
-from moses_bridge.builtin.extraction.table_output import write_reordering_table
+from moses_bridge.builtin.extraction.table_output import write_table
 
 TABLE = "reordering-table.wbe-msd-bidirectional-fe.gz"
 
 
 def table_rows(corpus: AlignedCorpus, out: Path) -> list[bytes]:
     with collected_pairs(corpus, 7, 1 << 20, out) as pairs:
-        write_reordering_table(out, corpus, pairs, reordering_probs, jobs=2)
+        write_table(out, corpus, pairs, reordering_probs, jobs=2, has_counts=False)
     return list(read_lines(out))
 
 
