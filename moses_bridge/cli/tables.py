@@ -95,8 +95,8 @@ def align(
     aligner: Annotated[
         ExistingDirectory | None, "Directory of an aligner, an earlier --out."
     ] = None,
-    links: Annotated[FileOrStdout | None, "File for the word links, in Pharaoh format."] = None,
-    scores: Annotated[
+    links_out: Annotated[FileOrStdout | None, "File for the word links, in Pharaoh format."] = None,
+    scores_out: Annotated[
         FileOrStdout | None,
         "File for two natural log-probabilities per sentence pair, divided by words: of TARGET given SOURCE "
         "and of SOURCE given TARGET.",
@@ -110,19 +110,22 @@ def align(
     \b
     Example:
       moses-bridge align corpus/train.en corpus/train.fr --out aligner
-      moses-bridge align new.en new.fr --aligner aligner --links new.links.gz --scores new.scores.gz
+      moses-bridge align new.en new.fr --aligner aligner --links-out new.links.gz \\
+          --scores-out new.scores.gz
     """
     from moses_bridge.builtin.aligner import link_text, train_aligner
 
     kept = out or aligner
     if kept is None or (out and aligner):
         raise ConfigError("give --out to train an aligner, or --aligner to use a trained one")
-    if links is None and (scores or aligner):
-        raise ConfigError("--aligner and --scores need --links, the file for the word links")
+    if links_out is None and (scores_out or aligner):
+        raise ConfigError(
+            "--aligner and --scores-out need --links-out, the file for the word links"
+        )
     if out is not None:
         train_aligner(source, target, out, kind, jobs)
-    if links is not None:
-        report = link_text(source, target, kept, links, scores)
+    if links_out is not None:
+        report = link_text(source, target, kept, links_out, scores_out)
         click.echo(
             f"{report.n_pairs:,} sentence pairs linked, but for {report.n_unlinked:,} with a side that is "
             f"empty or too long; {report.n_unknown:,} of {report.n_words:,} words are unknown to the aligner",

@@ -295,7 +295,7 @@ def lines(
     pretrained: PretrainedSettings,
     computing: RawComputeOptions,
 ) -> None:
-    """Print the natural log-probability of each line of a text, or of two that are parallel.
+    """Print the natural log-probability of each line.
 
     SOURCE and TARGET have one sentence a line; language models score TARGET, or SOURCE alone.
 

@@ -22,7 +22,7 @@ PROGRAMS = {
     "tuning": tuning.cli.main,
 }
 # A directory, or with its name in the output; the kind of a control, or the system that is one.
-SEVERAL_KINDS = {"--model", "--control"}
+SEVERAL_KINDS = {"--model", "--control", "--metric"}
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,9 @@ def train(options: LettersOptions) -> None:
 def predict(
     system: Annotated[Directory, ARGUMENT],
     source: Annotated[FileOrStdin, "Sources, one per line."] = STANDARD_STREAM,
-    nbest: Annotated[Positive, "Largest number of targets per source."] = 1,
+    number: Annotated[
+        Positive, option("-n", "--number"), "Largest number of targets per source."
+    ] = 1,
     jobs: Jobs = N_JOBS,
 ) -> None:
     """Predict targets with their probabilities.
@@ -62,7 +64,7 @@ def predict(
     of the target there. For another source it is a share among 100 hypotheses, scaled such that on held-out
     sources the first targets are right as often as their probabilities say.
 
-    Example: tuning letters predict modern --nbest 3 < words.txt
+    Example: tuning letters predict modern -n 3 < words.txt
     """
     from moses_bridge.base.text_lines import read_text_lines
     from moses_bridge.formats.words import as_text
@@ -71,7 +73,7 @@ def predict(
     sources = [as_text(line).strip() for line in read_text_lines(source)]
     found = predictions(system, sources, jobs)
     for each in sources:
-        for target, prob in found[each][:nbest]:
+        for target, prob in found[each][:number]:
             click.echo(f"{each}\t{target}\t{prob:.4f}")
 
 

@@ -381,12 +381,14 @@ def test_print_config_of_what_is_wrong(
 def test_align_trains_links_and_counts(folder: Path) -> None:
     Path("f").write_text("a b\nb\na\n" * 9)
     Path("e").write_text("x y\ny\nx\n" * 9)
-    trained = run("align", "f", "e", "--out", "kept", "--kind", "fast-align", "--links", "links")
+    trained = run(
+        "align", "f", "e", "--out", "kept", "--kind", "fast-align", "--links-out", "links"
+    )
     assert trained.exit_code == 0, trained.output
     Path("new.f").write_text("b a c\n\n")
     Path("new.e").write_text("y x\n\n")
     given = ["new.f", "new.e", "--aligner", "kept"]
-    result = run("align", *given, "--links", "new.links", "--scores", "new.scores")
+    result = run("align", *given, "--links-out", "new.links", "--scores-out", "new.scores")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.splitlines()[-1] == (
         "2 sentence pairs linked, but for 1 with a side that is empty or too long; "
@@ -401,8 +403,8 @@ def test_align_trains_links_and_counts(folder: Path) -> None:
     [
         ([], "give --out to train an aligner, or --aligner to use a trained one"),
         (["--out", "new", "--aligner", "."], "give --out to train an aligner, or --aligner"),
-        (["--aligner", "."], "--aligner and --scores need --links"),
-        (["--out", "new", "--scores", "scores"], "--aligner and --scores need --links"),
+        (["--aligner", "."], "--aligner and --scores-out need --links-out"),
+        (["--out", "new", "--scores-out", "scores"], "--aligner and --scores-out need --links-out"),
     ],
 )
 def test_align_needs_one_aligner_and_a_place_for_links(

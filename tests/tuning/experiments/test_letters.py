@@ -80,7 +80,7 @@ def test_the_files_of_a_system_are_its_own_wherever_one_is(
 
 
 def test_predictions_are_lines_of_three_columns(folder: Path) -> None:
-    arguments = ("letters", "predict", folder / "modern", "--nbest", 2, "--jobs", 1)
+    arguments = ("letters", "predict", folder / "modern", "-n", 2, "--jobs", 1)
     result = call(*arguments, stdin="vno\ntophocka\nvno\n")
     assert result.exit_code == 0, result.output
     lines = [line.split("\t") for line in result.stdout.splitlines()]
