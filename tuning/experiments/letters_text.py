@@ -14,7 +14,6 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.machine import n_processors
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.formats.words import as_text
-from tuning.metrics.by_name import MetricName
 
 Unit = Literal["letters", "symbols"]
 Pair = tuple[str, str]
@@ -41,7 +40,7 @@ class LettersSettings:
     pairs: Path
     out: Path
     units: tuple[Unit, Unit] = ("letters", "letters")
-    metric: MetricName = "cer"
+    metric: str = "cer"
     nnjm: bool = False
     config: Path | None = None
     seed: int = 1
