@@ -21,6 +21,7 @@ from moses_bridge.base.options import (
     option,
 )
 from tuning.experiments.letters_text import LettersSettings, Unit
+from tuning.metrics.by_name import MetricName
 
 Units = Annotated[tuple[Unit, Unit], option(metavar="[letters|symbols] [letters|symbols]")]
 
@@ -32,6 +33,7 @@ class LettersOptions(LettersSettings):
     pairs: Annotated[InputFile, ARGUMENT]
     out: OutputDirectory
     units: Units = LettersSettings.units
+    metric: MetricName = "cer"
     config: InputFile | None = None
 
 

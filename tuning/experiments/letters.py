@@ -6,14 +6,14 @@ import random
 import shlex
 import shutil
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
@@ -31,7 +31,6 @@ from moses_bridge.formats.nbest import NBestEntry, read_nbest
 from tuning.experiments import letters_text as texts
 from tuning.experiments.improve_settings import LINKS_NAMES
 from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run
-from tuning.metrics.edit_rates import WORD_ACCURACY, WordAccuracyReferences
 
 COMMANDS = Path(sysconfig.get_path("scripts"))
 EXPERIMENT = Path(__file__).with_name("letters.toml")
@@ -227,17 +226,24 @@ def evaluate(system: Path, test: Path, jobs: int = 1, dictionary: bool = False) 
     sources = [source for source, _ in lines]
     seen = texts.targets_by_source(texts.read_pairs(system / PAIRS))
     predictions = predict(system, sources, jobs)
-    split = partial(texts.split_units, unit=unit)
-    references = WordAccuracyReferences([[*map(split, targets)] for _, targets in lines])
+
+    def edits(chosen: str, targets: Iterable[str]) -> tuple[int, int]:
+        """The edits to the nearest right target, and its units."""
+        units = texts.split_units(chosen, unit).split()
+        others = [texts.split_units(target, unit).split() for target in targets]
+        counts = ((Levenshtein.distance(units, each), len(each)) for each in others)
+        return min(counts, key=lambda count: count[0] / count[1])
+
+    right = [targets for _, targets in lines]
     found = [predictions[source][0][0] for source in sources]
     copied = [seen[s].most_common(1)[0][0] if s in seen else s for s in sources]
-    counts = [references.statistics(enumerate(map(split, each))) for each in (found, copied)]
+    counts = [np.array([*map(edits, each, right)]) for each in (found, copied)]
     is_seen = np.array([source in seen for source in sources])
     table = f"{'':8}{'lines':>9}{'right':>9}{'edits':>9}{'look-up: right':>18}{'edits':>9}"
     for name, chosen in (("all", is_seen | True), ("seen", is_seen), ("unseen", ~is_seen)):
         table += f"\n{name:8}{chosen.sum():>9,}"
         for width, rows in zip((8, 17), [each[chosen] for each in counts], strict=True):
             if len(rows):
-                rate = 100 - WORD_ACCURACY.value(rows.sum(axis=0))
+                rate = 100 * rows[:, 0].sum() / rows[:, 1].sum()
                 table += f"{100 * (rows[:, 0] == 0).mean():>{width}.2f}%{rate:>8.2f}%"
     return table

@@ -13,7 +13,6 @@ from moses_bridge.base.config import AtLeast
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.machine import n_processors
 from moses_bridge.base.text_lines import read_text_lines
-from tuning.metrics.by_name import MetricName
 
 Unit = Literal["letters", "symbols"]
 Pair = tuple[str, str]
@@ -40,7 +39,7 @@ class LettersSettings:
     pairs: Path
     out: Path
     units: tuple[Unit, Unit] = ("letters", "letters")
-    metric: MetricName = "cer"
+    metric: str = "cer"
     nnjm: bool = False
     config: Path | None = None
     seed: int = 1
@@ -86,7 +85,5 @@ def split_units(text: str, unit: Unit) -> bytes:
 
 def joined_units(line: bytes, unit: Unit) -> str:
     """The text of units; undoes `split_units`."""
-    from moses_bridge.formats.words import as_text  # loads numpy
-
-    text = as_text(line).replace(" ", "" if unit == "letters" else " ")
+    text = line.decode("utf-8", "replace").replace(" ", "" if unit == "letters" else " ")
     return ESCAPE.sub(lambda found: chr(int(found[1])), text)
