@@ -21,6 +21,7 @@ from rescorer.runs.train import train
 from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop_config import LoopConfig
+from tests.rescorer.plain_networks import encode
 
 SOURCE, TARGET = Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])
 PAIRS = Batch([b"a b", b"a b", b"b"], [b"x y", b"z", b""])
@@ -43,7 +44,7 @@ def logits_along(
 ) -> list[np.ndarray]:
     """The logits before each word of the target, </s> included, by the network's own steps."""
     source_ids, lens = SOURCE.encode_phrases([source_phrase])
-    encoded = network.encode(torch.from_numpy(source_ids).long(), torch.from_numpy(lens))
+    encoded = encode(network, torch.from_numpy(source_ids).long(), torch.from_numpy(lens))
     source = network.decoder_start(encoded)
     state, row, result = network.start(source), torch.zeros(1, dtype=torch.long), []
     for word in [-1, *target]:
