@@ -9,23 +9,11 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
 from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.word_writer import PackedWords, pack_words, put_count, put_word
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 
 N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
-
-
-class PackedWords(NamedTuple):
-    """All words in one byte array: word i is text[starts[i]:starts[i + 1]]."""
-
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-
-
-def pack_words(words: list[bytes]) -> PackedWords:
-    """Lay words out for compiled code."""
-    text = np.frombuffer(b"".join(words), np.uint8)
-    return PackedWords(text, np.cumsum([0, *map(len, words)], dtype=np.int64))
 
 
 class PackedText(NamedTuple):
@@ -61,28 +49,6 @@ def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) ->
         end = put_word(out, end, text.vocabulary, text.words[position])
         out[end] = BLANK
         end += 1
-    return end
-
-
-@inner
-def put_word(out: Any, end: int, words: PackedWords, word: int) -> int:
-    """Write a word and return the new end."""
-    for i in range(words.starts[word], words.starts[word + 1]):
-        out[end] = words.text[i]
-        end += 1
-    return end
-
-
-@inner
-def put_count(out: Any, end: int, count: int) -> int:
-    """Write a non-negative whole number and return the new end."""
-    divisor = 1
-    while divisor * 10 <= count:
-        divisor *= 10
-    while divisor > 0:
-        out[end] = ZERO + count // divisor % 10
-        end += 1
-        divisor //= 10
     return end
 
 

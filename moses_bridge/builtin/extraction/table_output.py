@@ -15,6 +15,7 @@ from moses_bridge.base.blocks import in_order
 from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.compiled.word_writer import put_count
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath, open_write_packed
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
@@ -24,7 +25,6 @@ from moses_bridge.builtin.extraction.row_writer import (
     PackedText,
     n_phrase_bytes,
     pack_text,
-    put_count,
     put_number,
     put_phrase,
 )

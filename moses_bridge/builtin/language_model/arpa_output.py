@@ -13,13 +13,8 @@ from moses_bridge.base import textio
 from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.word_writer import PackedWords, pack_words, put_count, put_word
 from moses_bridge.base.progress import Progress
-from moses_bridge.builtin.extraction.row_writer import (
-    PackedWords,
-    pack_words,
-    put_count,
-    put_word,
-)
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
 
 ROWS_AT_ONCE = 1 << 16  # some 3 MB of text
