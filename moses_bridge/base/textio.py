@@ -211,12 +211,7 @@ def open_directory(target: Path, replaced: Sequence[str] = ()) -> Iterator[Path]
         OSError: the directory cannot be written.
     """
     target = Path(os.path.realpath(target))
-    old = {path for pattern in replaced for path in target.glob(pattern)}
-    if target.exists() and not (target.is_dir() and old.issuperset(target.iterdir())):
-        raise ConfigError(
-            f"{target}: found {'files in it' if target.is_dir() else 'a file'}, expected a new or an empty "
-            "directory. Name another one, or remove it"
-        )
+    old = files_to_replace(target, replaced)
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_directory(target.name, target.parent) as temporary:
         content = temporary / target.name  # as readable to others as any new directory
@@ -228,6 +223,17 @@ def open_directory(target: Path, replaced: Sequence[str] = ()) -> Iterator[Path]
             path.unlink()
         content.replace(target)
         _sync(target.parent)
+
+
+def files_to_replace(target: Path, replaced: Sequence[str] = ()) -> set[Path]:
+    """The files that `open_directory` removes; a ConfigError if there are others."""
+    old = {path for pattern in replaced for path in target.glob(pattern)}
+    if target.exists() and not (target.is_dir() and old.issuperset(target.iterdir())):
+        raise ConfigError(
+            f"{target}: found {'files in it' if target.is_dir() else 'a file'}, expected a new or an empty "
+            "directory. Name another one, or remove it"
+        )
+    return old
 
 
 @contextlib.contextmanager

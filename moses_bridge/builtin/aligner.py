@@ -20,6 +20,7 @@ from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_file
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import worker_pool
 from moses_bridge.base.progress import is_quiet, quiet, track, track_lines
 from moses_bridge.base.provenance import file_digest
@@ -305,7 +306,9 @@ def link_text(
     Raises:
         InputError: one text has fewer lines, the parameters are incomplete or were changed, or the words of
             the texts are those of the other side.
+        ConfigError: an output is an input, or a file of the parameters.
     """
+    refuse_overwriting([links, *([scores] if scores else [])], [source, target, *aligner.glob("*")])
     numbers, models = _load(aligner)
     report = LinkReport()
     pairs = track_lines(read_parallel(source, target), "link", source, "sentences")

@@ -23,7 +23,10 @@ from moses_bridge.formats.words import as_text, without_escapes
 FORM_NAME, CASING = "corpus.json", "truecase"
 ENDS_SENTENCE = frozenset(".?!")
 OUTER = frozenset(".,:;!?%()[]{}\"'“”„‘’«»…")  # set by the detokenizer at the ends of words
-TERM, HIDDEN = "__term{}__", re.compile(r"__term(\d+)__")  # a term of the glossary, which is copied
+# A term of the glossary, which is copied; such words of a text have numbers after those of the glossary.
+TERM, HIDDEN = "__term{}__", re.compile(r"__term(0|[1-9][0-9]{,8})__")
+# Characters that tokenizers leave out, and a byte order mark.
+INVISIBLE = re.compile("[\x00-\x08\x0e-\x1b\x7f\ufeff]")
 WHOLE = re.compile(NEVER_CUT)
 
 
@@ -77,7 +80,7 @@ class PlainText:
 
     def line(self, text: str) -> Line:
         """The words of a line."""
-        text = unicodedata.normalize("NFC", text)
+        text = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         if self.glossary:
             text = self._terms.sub(self._hidden, text)
         plain = tagged.without_tags(text)
@@ -93,9 +96,13 @@ class PlainText:
     def _terms(self) -> re.Pattern[str]:
         """A tag, or a term of the glossary, the longest first."""
         terms = sorted(map(re.escape, self.glossary), key=len, reverse=True)
-        return re.compile(rf"<[^<>]*>|(?<!\w)(?:{'|'.join(terms)})(?!\w)", re.IGNORECASE)
+        return re.compile(
+            rf"<[^<>]*>|{HIDDEN.pattern}|(?<!\w)(?:{'|'.join(terms)})(?!\w)", re.IGNORECASE
+        )
 
     def _hidden(self, found: re.Match[str]) -> str:
+        if found[1]:
+            return TERM.format(int(found[1]) + len(self.glossary))
         place = {term: number for number, term in enumerate(self.glossary)}.get(found[0].lower())
         return found[0] if place is None else TERM.format(place)
 
@@ -116,8 +123,12 @@ class PlainText:
         is_plain = self.form.tokenizers.get(self.form.target) == "none"
         text = " ".join(runs) if is_plain else detokenize(runs, self.form.target)
         text = tagged.with_tags(text, tagged.word_spans(cased, text), line.tags, pairs)
-        translations = [*self.glossary.values()]
-        return HIDDEN.sub(lambda term: translations[int(term[1])], text) if translations else text
+        return HIDDEN.sub(self._revealed, text) if self.glossary else text
+
+    def _revealed(self, found: re.Match[str]) -> str:
+        number, translations = int(found[1]), [*self.glossary.values()]
+        n = len(translations)
+        return translations[number] if number < n else TERM.format(number - n)
 
     def _recased(self, line: Line, words: Sequence[str], copied: Mapping[int, int]) -> list[str]:
         """Target words without escapes, with the capitals of names and of beginnings."""
@@ -226,7 +237,8 @@ def read_glossary(path: StrPath) -> dict[str, str]:
     """
     glossary = {}
     for number, line in enumerate(read_text_lines(path), start=1):
-        term, _, translation = (each.strip() for each in as_text(line).partition("\t"))
+        text = unicodedata.normalize("NFC", as_text(line))  # as texts are
+        term, _, translation = (each.strip() for each in text.partition("\t"))
         if not term or not translation or "\t" in translation:
             raise InputError(path, number, shown(line), "a term, a tab, and its translation")
         glossary[term.lower()] = translation

@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -36,6 +36,9 @@ from rescorer.contract.choices import ColumnFormat, Control, Mean
 from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
 from rescorer.tables.line_settings import LineSettings, LineTexts
 
+if TYPE_CHECKING:
+    from rescorer.contract.scorer import NamedScorer
+
 
 def _print_log_z(model: Path, unnormalized: bool) -> None:
     """Print log Z on held-out text on standard error, if raw scores replace exact ones."""
@@ -44,6 +47,13 @@ def _print_log_z(model: Path, unnormalized: bool) -> None:
     log_z = record_of_model(model).log_z
     if log_z or unnormalized:
         click.echo(f"{model}: {log_z or 'log Z held out: not measured in its training'}", err=True)
+
+
+def _print_name(scorer: NamedScorer, column: str) -> None:
+    """Print the name of a scorer of whole sentences, for which a language model is no approximation."""
+    from rescorer.contract.architectures import AS_A_SENTENCE
+
+    click.echo(f"{column}: {scorer.name.replace(AS_A_SENTENCE, 'whole sentences')}", err=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +268,7 @@ def nbest(
         for model in models:
             _print_log_z(model, computing.unnormalized)
     for each in named:
-        click.echo(f"{feature}: {each.name}", err=True)
+        _print_name(each, feature)
     scorer = ensemble([each.scorer for each in named], options.mean)
     nbest, out = str(options.nbest), str(options.out)
     files = (nbest, options.source, scorer, feature, out)
@@ -315,7 +325,7 @@ def lines(
     for model in models:
         if computing.unnormalized:
             _print_log_z(model.directory, computing.unnormalized)
-        click.echo(f"{model.directory}: {model.named.name}", err=True)
+        _print_name(model.named, str(model.directory))
     texts = LineTexts(options.source, options.target, options.links)
     score_lines(texts, options.out, models, settings, options.resume, options.jobs)
 

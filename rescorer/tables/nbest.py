@@ -178,8 +178,8 @@ def _with_scores(
 ) -> tuple[list[tuple[NBestEntry, dict[str, float]]], list[InputError]]:
     """The entries with their features, each the value, or the value per word; errors of those without one.
 
-    A hypothesis repeated in a sentence is computed once. Instead of a missing value there is the least one of
-    its sentence; of a sentence without any, of the block.
+    A hypothesis repeated in a sentence is computed once. Instead of missing features there are the least ones
+    of its sentence; of a sentence without any, of the block.
     """
     different, which = distinct([key for _, key in block])
     batch = Batch(
@@ -188,18 +188,21 @@ def _with_scores(
         [key.links for key in different] if scorer.needs_links else None,
     )
     values, faults = scored_pairs(lambda part: scorer.values(part).tolist(), batch, float)
-    least = dict[int, float]()
+    rows = list[list[float] | None]()
+    least = dict[int, list[float]]()
     for key, value in zip(different, values, strict=True):
-        if value is not None:
-            least[key.sentence_id] = min(value, least.get(key.sentence_id, value))
+        n_words = len(split_words(key.words)) + 1
+        row = None if value is None else [value / n_words if by else value for _, by in features]
+        if row is not None:
+            least[key.sentence_id] = [*map(min, row, least.get(key.sentence_id, row))]
+        rows.append(row)
+    least_of_all = [*map(min, zip(*least.values(), strict=True))] or [0.0] * len(features)
     lines, bad = [], []
     for (entry, key), number in zip(block, which.tolist(), strict=True):
-        value, n_words = values[number], len(split_words(key.words)) + 1
-        if value is None:
+        if (row := rows[number]) is None:
             error = faults[number]
             place = (nbest, entry.line_number)
             bad.append(InputError(*place, error.found, error.expected, error.hint))
-            value = least.get(key.sentence_id, min(least.values(), default=0.0))
-        row = {name: value / n_words if by_word else value for name, by_word in features}
-        lines.append((entry, row))
+            row = least.get(key.sentence_id, least_of_all)
+        lines.append((entry, {name: each for (name, _), each in zip(features, row, strict=True)}))
     return lines, bad

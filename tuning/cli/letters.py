@@ -68,11 +68,10 @@ def predict(
 
     Example: tuning letters predict modern -n 3 < words.txt
     """
-    from moses_bridge.base.text_lines import read_text_lines
-    from moses_bridge.formats.words import as_text
     from tuning.experiments.letters import predict as predictions
+    from tuning.experiments.letters_text import read_sources
 
-    sources = [as_text(line).strip() for line in read_text_lines(source)]
+    sources = read_sources(source)
     found = predictions(system, sources, jobs)
     for each in sources:
         for target, prob in found[each][:number]:

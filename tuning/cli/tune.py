@@ -237,12 +237,13 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
     --out chosen
     """
     from moses_bridge.base.steps import LOG_NAME, recorded_step
+    from moses_bridge.base.textio import files_to_replace
     from tuning.compare.target_text import target_text
     from tuning.loop.fingerprints import ParallelText
     from tuning.loop.list_features import NBestFeature, feature_of_model
     from tuning.loop.rerank import ListedText, rerank_lists
     from tuning.loop.rerank_run import rerank_run
-    from tuning.loop.reranker import apply_weights, read_reranked
+    from tuning.loop.reranker import APPLIED_NAMES, apply_weights, read_reranked
 
     _refuse_options(options, of_test)
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
@@ -262,6 +263,10 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
     dev = ListedText(options.dev_list, options.source, options.references)
     if options.apply is not None:
         weights = read_reranked(options.apply)
+        # Refused before any work is done.
+        if options.nbest_out is not None and out.resolve() in options.nbest_out.resolve().parents:
+            raise ConfigError(f"{options.nbest_out}: found a file in --out, expected one elsewhere")
+        files_to_replace(out.resolve(), APPLIED_NAMES if options.overwrite else ())
         applied = apply_weights(dev, weights, settings, features, options.nbest_out)
         applied.write(out, options.overwrite)
         click.echo(applied.summary)

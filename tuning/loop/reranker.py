@@ -14,6 +14,7 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError, arguments_named
 from moses_bridge.base.json_files import open_record_of, read_json, write_json
 from moses_bridge.base.lock import held_file
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import (
     StrPath,
     count_lines,
@@ -45,7 +46,7 @@ from tuning.loop.run_directory import Weights, check_finite
 from tuning.loop.settings import RerankConfig
 
 UNLISTED = "UnknownWordPenalty"  # which Moses leaves out of lists
-CHOSEN_NAME, SCORES_NAME = "chosen.out", "scores.tsv"
+APPLIED_NAMES = CHOSEN_NAME, SCORES_NAME = "chosen.out", "scores.tsv"
 RERANKING = "the weights.json of a reranking, or a table of weights"
 
 
@@ -67,7 +68,7 @@ class Applied:
 
     def write(self, out: Path, overwrite: bool = False) -> None:
         """Write OUT/chosen.out and scores.tsv, a line a sentence; a ConfigError if out has files."""
-        replaced = (CHOSEN_NAME, SCORES_NAME) if overwrite else ()
+        replaced = APPLIED_NAMES if overwrite else ()
         pairs = zip(self.scores, self.first_scores, strict=True)
         rows = [f"{score:.6f}\t{first:.6f}".encode() for score, first in pairs]
         with held_file(out), open_directory(out, replaced) as directory:
@@ -112,8 +113,10 @@ def apply_weights(
 
     Raises:
         InputError: the list is malformed, or its features are not those with weights.
-        ConfigError: an added feature has the name of one of the list.
+        ConfigError: an added feature has the name of one of the list, or nbest_out is an input.
     """
+    if nbest_out is not None:
+        refuse_overwriting([nbest_out], text.files)
     n_sentences, weights = count_lines(text.source), reranked.best.weights
     if not n_sentences:
         raise InputError(text.source, None, "no lines", "a line for each sentence")

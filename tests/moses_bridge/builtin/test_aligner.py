@@ -284,6 +284,8 @@ def test_changed_or_missing_parameters_are_refused(fast_align: Path, tmp_path: P
         link_text(source, target, copy, tmp_path / "links")
     for path in fast_align.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(ConfigError, match=r"source.words is named twice"):
+        link_text(source, target, copy, copy / "source.words")
     with (copy / "target-to-source.fa_lexnd").open("ab") as stream:
         stream.write(b"more")
     with pytest.raises(InputError, match=r"target-to-source.fa_lexnd: found other bytes"):

@@ -109,6 +109,19 @@ def test_terms_of_a_glossary(tmp_path: Path) -> None:
     assert text == 'Chaque <b id="file">système de Fichiers</b> d\'un FICHIER en C plus'
 
 
+def test_words_that_look_like_hidden_terms_stay(tmp_path: Path) -> None:
+    path = tmp_path / "terms"
+    path.write_text("cafe\u0301\tcoffee\n")
+    plain = PlainText(TextForm("en", "fr", "keep"), tmp_path, glossary=read_glossary(path))
+    text = "__term0__ café __term7__ __term007__"
+    assert copy(plain, text) == "__term0__ coffee __term7__ __term007__"
+
+
+def test_characters_that_the_tokenizer_leaves_out_shift_no_word(lower: PlainText) -> None:
+    assert lower.line("\ufeffThe").words == ["the"]
+    assert copy(lower, "a\x00b \x1b[ http://a.org/B") == "ab [http://a.org/B"
+
+
 @pytest.mark.parametrize("line", ["file", "file\t", "\tfichier", "a\tb\tc"])
 def test_a_malformed_glossary(tmp_path: Path, line: str) -> None:
     path = tmp_path / "terms"

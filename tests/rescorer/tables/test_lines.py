@@ -92,7 +92,9 @@ def test_models_side_by_side_with_their_names(
 ) -> None:
     options = ("--model", encdec, "--model", cslm, "--device", "cpu")
     alone = [run("lines", *texts, "--model", each).stdout.splitlines() for each in (encdec, cslm)]
-    plain = run("lines", *texts, *options).stdout.splitlines()
+    result = run("lines", *texts, *options)
+    plain = result.stdout.splitlines()
+    assert f"{cslm}: {cslm} (whole sentences)\n" in result.stderr
     assert plain == [f"{one}\t{other}" for one, other in zip(*alone, strict=True)]
     tsv = run("lines", *texts, *options, "--format", "tsv", "--no-end", "--per-word")
     assert tsv.stdout.splitlines()[0] == f"{encdec} no-end per-word\t{cslm} no-end per-word"

@@ -335,7 +335,7 @@ def test_hypotheses_without_a_value_get_the_least_one_of_their_sentence(
     found = [parse_features(entry, out) for entry in read_nbest(out)]
     assert [row["A"][0] for row in found] == [1004, 1002, 1002, 1002, 2005, 1002]
     assert [row["B"][0] for row in found] == pytest.approx(
-        [1004 / 5, 1002 / 2, 1002 / 3, 1002 / 4, 2005 / 6, 1002 / 2]
+        [1004 / 5, 1004 / 5, 1002 / 3, 1004 / 5, 2005 / 6, 1004 / 5]
     )
     told = capsys.readouterr().err
     assert "nbest:2: found 1 word on the target side" in told and "nbest:6: found 1 word" in told

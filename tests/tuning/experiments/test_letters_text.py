@@ -12,6 +12,7 @@ from tuning.experiments.letters_text import (
     Unit,
     joined_units,
     read_pairs,
+    read_sources,
     split_units,
     targets_by_source,
 )
@@ -49,6 +50,22 @@ def test_pairs_are_read_with_their_counts(tmp_path: Path) -> None:
     pairs = read_pairs(path)
     assert pairs == [("vpon", "upon"), ("vpon", "upon"), ("vpon", "vpon")]
     assert targets_by_source(pairs) == {"vpon": {"upon": 2, "vpon": 1}}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"a\na\tb\n", r"sources:2: found 'a\\tb', expected a source without tabs"),
+        (b"\xff\n", "sources:1: found .*, expected a line of UTF-8"),
+    ],
+)
+def test_sources_to_predict_have_one_column(tmp_path: Path, content: bytes, found: str) -> None:
+    path = tmp_path / "sources"
+    path.write_bytes(b" a b \r\n\n")
+    assert read_sources(path) == ["a b", ""]
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=found):
+        read_sources(path)
 
 
 @pytest.mark.parametrize(

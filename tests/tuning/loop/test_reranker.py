@@ -168,6 +168,22 @@ def test_other_weights_are_refused_and_nothing_is_written(
     assert not (tmp_path / "out").exists() and not (tmp_path / "n").exists()
 
 
+def test_no_list_is_written_where_the_output_is_refused(text: ListedText, tmp_path: Path) -> None:
+    out, nbest = tmp_path / "out", tmp_path / "new.nbest"
+    given = ("--apply", weights(tmp_path), "--out", out, "--nbest-out")
+    code, printed = run(text, *given, out / "list")
+    assert code == 1 and "found a file in --out, expected one elsewhere" in printed
+    assert not (out / "list").exists()
+    out.mkdir(exist_ok=True)
+    (out / "mine").touch()
+    code, printed = run(text, *given, nbest)
+    assert code == 1 and "found files in it" in printed and not nbest.exists()
+    loaded = Reranker().load(weights(tmp_path))
+    with pytest.raises(UserError, match="named twice"):
+        loaded.apply(text.nbest, text.source, text.nbest)
+    assert text.nbest.read_text() == LIST
+
+
 def test_a_feature_of_weight_0_and_what_moses_never_lists_may_be_missing(
     text: ListedText, tmp_path: Path
 ) -> None:
