@@ -110,7 +110,8 @@ def model_within(
 
 def _joined(section: NGramSection) -> NGrams:
     columns = zip(*(part[:3] for part in section.parts), strict=True)
-    return NGrams(*map(np.concatenate, columns))
+    ids, log_probs, backoffs = map(np.concatenate, columns)
+    return NGrams(ids, log_probs, backoffs)
 
 
 def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:

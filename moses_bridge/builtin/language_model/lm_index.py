@@ -138,7 +138,8 @@ class LmIndex:
         ids = np.insert(ids, np.cumsum(lengths), self.eos_id)
         ends = np.cumsum(lengths + 1) - 1
         scores, _ = _score_sentences(self.tables, ids, ends, self.bos_id, self.order)
-        return np.bincount(np.repeat(np.arange(len(lengths)), lengths + 1), scores, len(lengths))
+        sentences = np.repeat(np.arange(len(lengths)), lengths + 1)
+        return np.bincount(sentences, scores, len(lengths)).astype(np.float64)
 
 
 def _numbered(words: Sequence[bytes], path: textio.StrPath) -> dict[bytes, int]:
