@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +15,13 @@ from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from tuning.loop.fingerprints import check_unchanged, refuse_commands
-from tuning.loop.list_features import ListFeatures, decode_text, is_decoded, record_path
+from tuning.loop.list_features import (
+    ListFeatures,
+    decode_text,
+    is_decoded,
+    record_path,
+    write_record,
+)
 from tuning.loop.run_directory import TuningRun, load_run
 
 
@@ -71,8 +78,12 @@ def refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
 
 
 def _is_made(run: TuningRun, output: Path) -> bool:
-    """Whether a translation is there; one that was changed is not, and one without a record is believed."""
-    return output.exists() and (not record_path(output).exists() or is_decoded(run.weights, output))
+    """Whether a translation is there and unchanged; one without a record is believed, and gets one."""
+    if output.exists() and not record_path(output).exists():
+        with suppress(OSError):  # a directory that must not be written
+            write_record(run.weights, output)
+        return True
+    return is_decoded(run.weights, output)
 
 
 def _translate_runs(

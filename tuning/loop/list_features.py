@@ -288,6 +288,11 @@ def decode_text(
             choose_best(full, weights, source, output)
             if nbest is not None:
                 full.replace(nbest)
+    write_record(weights, output, nbest)
+
+
+def write_record(weights: Weights, output: Path, nbest: Path | None = None) -> None:
+    """Record weights and digests beside an output, for `is_decoded`."""
     write_json(record_path(output), _record(weights, output, nbest))
 
 

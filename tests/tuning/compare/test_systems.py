@@ -110,6 +110,11 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     translate_runs(runs, system["source"])
     assert outputs[runs[0]].read_bytes() == translated
     assert system.decoder.calls == n_calls + 1
+    record = outputs[runs[0]].with_suffix(".decoded.json")
+    kept = record.read_bytes()
+    record.unlink()  # as of a run that was killed, or of an older version
+    translate_runs(runs, system["source"])
+    assert (record.read_bytes(), system.decoder.calls) == (kept, n_calls + 1)
 
 
 def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
