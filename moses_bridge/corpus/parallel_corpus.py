@@ -94,6 +94,9 @@ def prepare_corpus(
     """
     _check_languages(source, target)
     tokenizers = {each: tokenizer_of(each, config.tokenizers) for each in (source, target)}
+    known = {code for each in (source, target) for code in (each, each.partition("_")[0])}
+    if others := {each.partition("=")[0] for each in config.tokenizers} - known:
+        raise ConfigError(f"tokenizers: found {sorted(others)}, expected {source} or {target}")
     own = [path for path in (source_file, target_file, *files) if path is not None]
     refuse_overwriting(_written(out, source, target, config), own)
     with held_directory(out):

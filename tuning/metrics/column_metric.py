@@ -165,7 +165,7 @@ class NumberCommand:
     def _answers(self, questions: Sequence[Question]) -> list[float]:
         """The answers of the open program, which is started for the first ones."""
         if self._program is None:
-            self._program = NumberProgram(shlex.split(self._command))
+            self._program = NumberProgram([word.format() for word in shlex.split(self._command)])
             weakref.finalize(self, self._program.program.close)
         rows = [(each.source, each.references[0], each.hypothesis) for each in questions]
         try:
@@ -191,7 +191,8 @@ class NumberCommand:
             if not words:
                 raise ValueError("no program")
         except (LookupError, AttributeError, ValueError) as error:
-            raise ConfigError(f"{self._what}: found {self._command!r} ({error})") from error
+            hint = "Write {{ and }} for braces that name no file"
+            raise ConfigError(f"{self._what}: found {self._command!r} ({error}). {hint}") from error
 
     def _read(self, path: Path, n_expected: int) -> list[float]:
         """The numbers that the command wrote."""

@@ -96,9 +96,11 @@ def test_a_language_without_blanks_has_the_tokenizer_that_is_named(tmp_path: Pat
     for wrong, found in (
         ("ja=sed d", "printed 0 lines for 2"),
         ("characters", "LANGUAGE=TOKENIZER"),
+        ("jp=none", r"tokenizers: found \['jp'\], expected en or ja"),
     ):
+        config = replace(SMALL, tokenizers=("ja=none", wrong))
         with pytest.raises(UserError, match=found):
-            prepare_corpus("en", "ja", tmp_path, replace(SMALL, tokenizers=(wrong,)), *files)
+            prepare_corpus("en", "ja", tmp_path, config, *files)
 
 
 def test_cleaning_drops_what_is_no_translation_and_says_why(tmp_path: Path) -> None:

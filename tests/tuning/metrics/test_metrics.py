@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import resource
+import shlex
 import signal
 import sys
 from itertools import islice
@@ -271,6 +272,15 @@ def test_a_command_without_places_stays_open_and_gives_the_same_numbers(command:
     )
     with pytest.raises(InputError, match=message):
         ColumnReferences(*texts, f"{sys.executable} open.py").statistics(asked)
+
+
+def test_braces_of_a_command_that_stays_open() -> None:
+    program = "import sys; [print({{0: '', 1: 5}}[len(x) > 1], flush=True) for x in sys.stdin]"
+    texts = ([[b"x"]], [b"s"])
+    given = shlex.join([sys.executable, "-c", program])
+    assert ColumnReferences(*texts, given).statistics([(0, b"a")]).tolist() == [[5, 1]]
+    with pytest.raises(ConfigError, match=r"Write {{ and }} for braces that name no file"):
+        ColumnReferences(*texts, "awk '{print 1}'")
 
 
 def test_without_room_for_the_file_the_numbers_are_kept_in_memory(
