@@ -75,7 +75,7 @@ def _recurrent_log_probs(network: Any, source: Any, target: Tensor, target_lens:
     """Target by target; one source for each."""
     rows = torch.arange(len(target), device=target.device)
     state, previous = network.start(source), torch.full_like(rows, NO_WORD)
-    total = network.output.weight.new_zeros(len(target))
+    total = torch.zeros(len(target), device=target.device)
     for position in range(target.shape[1]):
         inputs = network.inputs(previous, source, rows)
         state = network.step(network.carry(state), inputs, source)
