@@ -66,6 +66,8 @@ def write_lexicon(
         InputError: a file is missing or malformed, or the texts and links do not fit together.
     """
     _check(out, choice, texts, pieces)
+    if texts is None and model.is_file():
+        raise ConfigError(f"{model}: found a file of links: give --texts, the texts that it links")
     pairs = _read_probs(model) if texts is None else _count_links(model, *texts)
     splits: list[Split] = [split_words, split_words]
     if pieces:

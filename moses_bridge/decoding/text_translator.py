@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from moses_bridge.base.choices import Tags
 from moses_bridge.base.compiled.notice import CompilationNotice
+from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import open_record_of, read_json
 from moses_bridge.base.machine import n_processors
@@ -68,7 +69,10 @@ class TranslateConfig:
     ini: Path | None = None
     corpus: Path | None = None
     run_commands: bool = False
-    jobs: int = n_processors()
+    jobs: Annotated[int, AtLeast(1)] = n_processors()
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
 
 class TextTranslator:
@@ -110,7 +114,9 @@ class TextTranslator:
         self._decoder.__exit__()
 
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """The best translation of each line; an empty one for an empty line."""
+        """The best translation of each line; an empty one for an empty line. ConfigError of one text alone."""
+        if isinstance(texts, str):
+            raise ConfigError(f"texts: found the one text {texts[:40]!r}, expected a list of lines")
         return [self.joined(found) for found in self.lists(texts)]
 
     def joined(self, found: Translations) -> str:

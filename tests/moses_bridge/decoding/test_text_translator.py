@@ -81,6 +81,8 @@ def test_lines_are_translated_with_their_tags_placeholders_and_capitals(system: 
         assert translator.translate(lines) == expected
         assert translator.translate(lines[:1]) == expected[:1]
         note = translator.unknown_words.note()
+        with pytest.raises(moses_bridge.UserError, match="one text 'free', expected a list"):
+            translator.translate("free")
     assert "(8 of 19)" in note and "'software' (1)" in note
     with moses_bridge.load(system, {"jobs": 1, "tags": "drop", "sentences": True}) as translator:
         assert translator.translate(["The <b>package</b>. It is."]) == ["Le paquet. It est."]
@@ -97,6 +99,8 @@ def test_the_public_names() -> None:
 def test_a_wrong_setting_is_refused(system: Path) -> None:
     with pytest.raises(moses_bridge.UserError, match=r"tag.*tags"):
         moses_bridge.load(system, {"tag": "drop"})
+    with pytest.raises(moses_bridge.UserError, match="jobs is 0; the smallest value is 1"):
+        moses_bridge.load(system, {"jobs": 0})
 
 
 def test_the_command_writes_lists_and_words(system: Path) -> None:
