@@ -305,6 +305,7 @@ def foreign(tmp_path: Path, name: str = "evil:ARCHITECTURE") -> Path:
 ASKS = {
     "score": "score table.gz --model M --out OUT",
     "nbest": "nbest list --source source --model M --feature NN0 --out OUT",
+    "lines": "lines source target --model M --out OUT",
     "serve": "serve M",
     "neighbors": "neighbors M --word a",
     "preferences": "preferences table.gz --model X=M --out OUT.md",

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sysconfig
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
@@ -21,6 +22,14 @@ from moses_bridge.base.textio import read_lines, write_changed, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_absolute_paths, with_path
 from moses_bridge.formats.ngram_scorer import as_texts
+from moses_bridge.formats.plain_text import (
+    FORM_NAME,
+    TextForm,
+    casing_path,
+    copy_form,
+    learn_casing,
+)
+from moses_bridge.formats.words import as_text
 from tuning.compare.comparison import Comparison, ResultRow, read_comparison
 from tuning.experiments.description import Experiment, System, read_experiment
 from tuning.experiments.improve_checks import check_inputs, check_room
@@ -170,6 +179,7 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
         ini = new
     weights = run.fixed_search or run.weights
     write_tuned_ini(with_absolute_paths(read_ini(ini)), weights, out / INI_NAME)
+    write_form(settings, out)
     names = (each.partition("=") for each in as_texts(run.decoder.get("neural_lm")))
     neural_lms = [f"{name}={_moved(command, work, out)}" for name, _, command in names]
     features = [replace(f, command=_moved(f.command, work, out)) for f in run.nbest_features]
@@ -208,9 +218,8 @@ def readme(
     elif chosen.reranks:
         uses_moses = f"Moses's search is that of {settings.out}/moses.ini; its lists are reranked."
     plain = []
-    if settings.train and not chosen.reranks:
-        command = f"moses-bridge translate {settings.out} new.txt --corpus {settings.train}"
-        plain = [f"Plain text: {command}"]
+    if not chosen.reranks:
+        plain = [f"Plain text: moses-bridge translate {settings.out} new.txt"]
     lines = [
         f"chosen by dev: {chosen.label}; mean BLEU of {len(experiment.seeds.runs)} tunings:",
         *tried,
@@ -254,6 +263,20 @@ def _searched(experiment: Experiment, system: str) -> System:
 
 def _delta(row: ResultRow) -> float:
     return row.against_baseline.delta if row.against_baseline else 0.0
+
+
+def write_form(settings: ImproveSettings, out: Path) -> None:
+    """Say how the text of the system is made, as `moses-bridge corpus` does; else it shows its case itself."""
+    text = settings.train or settings.dev
+    for folder in (settings.ini.parent, text.parent):
+        if (folder / FORM_NAME).exists():
+            copy_form(folder, out, settings.languages)
+            return
+    source, target = settings.languages
+    is_lower = all(line == line.lower() for line in map(as_text, read_lines(f"{text}.{source}")))
+    write_json(out / FORM_NAME, asdict(TextForm(source, target, "lower" if is_lower else "true")))
+    for language in settings.languages if not is_lower else ():
+        learn_casing(map(as_text, read_lines(f"{text}.{language}")), casing_path(out, language))
 
 
 def _table(ini: MosesIni) -> Path:

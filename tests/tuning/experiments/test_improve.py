@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tuning.experiments.improve import (
     lay_out,
     readme,
     verdict_line,
+    write_form,
 )
 from tuning.experiments.improve_checks import Facts
 from tuning.experiments.improve_plan import bytes_needed, make_plan, plan_lines, reckon
@@ -218,6 +220,8 @@ def test_the_installed_ini_has_the_weights_of_the_search_and_not_of_the_rerankin
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tuning.experiments.improve.write_report", lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+    Path("train.en").write_text("a b .\n")
     settings.ini.write_text("[feature]\nDistortion\n[weight]\nDistortion0= 1\n")
     run = TuningRun(str(settings.ini), {"Distortion0": [0.1]}, 30.0, 1, 10, {})
     run.fixed_search = {"Distortion0": [0.3]}
@@ -229,6 +233,27 @@ def test_the_installed_ini_has_the_weights_of_the_search_and_not_of_the_rerankin
     install(dataclasses.replace(settings, out=out), experiment, choice)
     assert read_ini(out / "moses.ini").weights == {"Distortion0": (0.3,)}
     assert load_run(out).weights == {"Distortion0": [0.1]}
+    assert json.loads((out / "corpus.json").read_text())["case"] == "lower"
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_plain_text_is_cased_as_the_training_text(
+    settings: ImproveSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    """Without a corpus.json, capitals in the text say so."""
+    monkeypatch.chdir(tmp_path)
+    for language, line in (("en", "the house of Paris ."), ("fr", "la maison de Paris .")):
+        Path(f"train.{language}").write_text(f"{line}\n")
+    record = {"source": "en", "target": "fr", "case": "keep"}
+    if given:
+        settings.ini.with_name("corpus.json").write_text(json.dumps(record))
+    out = tmp_path / "better"
+    out.mkdir()
+    write_form(settings, out)
+    written = json.loads((out / "corpus.json").read_text())
+    assert written == (record if given else record | {"case": "true", "tokenizers": {}})
+    casings = [path.name for path in sorted(out.glob("truecase.*"))]
+    assert casings == ([] if given else ["truecase.en", "truecase.fr"])
 
 
 # --- Verdict and README.txt
@@ -312,5 +337,5 @@ def test_readme_says_what_was_chosen_and_how_to_translate(
     assert lines[3] == verdict_line(comparison)
     assert "    tuning decode better --source new.en --out new.fr" in lines
     assert any(line.endswith(moses) for line in lines)
-    plain = "Plain text: moses-bridge translate better new.txt --corpus train"
+    plain = "Plain text: moses-bridge translate better new.txt"
     assert (plain in lines) == (experiment.systems[system].reranks is None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.base import blocks
+from moses_bridge.base import textio
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines
 from rescorer.contract.choices import Weighting
@@ -137,7 +137,7 @@ def test_pieces_may_end_anywhere(
 ) -> None:
     table = write(tmp_path, TABLE.rstrip(b"\n"))
     whole = read(table, 7, "count")
-    monkeypatch.setattr(blocks, "PIECE_BYTES", size)
+    monkeypatch.setattr(textio, "PIECE_BYTES", size)
     assert read(table, 7, "count") == whole and len(whole) == 4
 
 
