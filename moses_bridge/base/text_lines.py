@@ -60,6 +60,15 @@ def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
         yield cast(tuple[bytes, ...], tuple(lines))
 
 
+def decoded_line(line: bytes, path: StrPath, line_number: int) -> str:
+    """A line of UTF-8 as text; InputError if it is none."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        found = f"bytes that are {error.reason}"
+        raise InputError(path, line_number, found, "UTF-8 text") from error
+
+
 @cache
 def say(text: str) -> None:
     """Print a line on standard error despite a progress bar, once a process; "" prints none.

@@ -12,7 +12,7 @@ from typing import Any
 import polib
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.text_lines import read_parallel, read_text_lines
+from moses_bridge.base.text_lines import decoded_line, read_parallel, read_text_lines
 from moses_bridge.base.textio import COMPRESSIONS, read_bytes
 from moses_bridge.corpus.text_pair import TextPair, tidy
 from moses_bridge.corpus.tmx import tmx_pairs
@@ -30,8 +30,8 @@ def line_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
     for position, (left, right) in enumerate(read_parallel(source_file, target_file)):
         yield TextPair(
             f"lines {position // PAIRS_PER_GROUP:012d}",
-            tidy(_decode(left, source_file, position + 1)),
-            tidy(_decode(right, target_file, position + 1)),
+            tidy(decoded_line(left, source_file, position + 1)),
+            tidy(decoded_line(right, target_file, position + 1)),
         )
 
 
@@ -78,21 +78,12 @@ def column_pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, st
     InputError if a line has too few columns or is not UTF-8.
     """
     for number, line in enumerate(read_text_lines(path), start=1):
-        cells = _decode(line, path, number).split("\t")
+        cells = decoded_line(line, path, number).split("\t")
         if len(cells) < max(columns):
             found = f"{len(cells)} columns"
             expected = f"texts in the columns {columns[0]} and {columns[1]}"
             raise InputError(path, number, found, expected, "The key columns says which they are")
         yield cells[columns[0] - 1], cells[columns[1] - 1]
-
-
-def _decode(line: bytes, path: Path, line_number: int) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            path, line_number, f"bytes that are {error.reason}", "UTF-8 text"
-        ) from error
 
 
 def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:

@@ -13,9 +13,10 @@ from typing import Annotated, Self
 from moses_bridge.base.choices import Tags
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.config import AtLeast, check_limits
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import open_record_of, read_json
 from moses_bridge.base.machine import n_processors
+from moses_bridge.base.text_lines import decoded_line
 from moses_bridge.base.textio import StrPath, open_write, read_line_blocks
 from moses_bridge.decoding.builtin_decoder import SEARCH, BuiltinDecoder
 from moses_bridge.decoding.interface import DecoderConfig, UnknownWords
@@ -202,7 +203,7 @@ def translate_files(
         for path in texts:
             first = 1
             for block in read_line_blocks(path):
-                lines = [_utf8(line, path, first + i) for i, line in enumerate(block)]
+                lines = [decoded_line(line, path, first + i) for i, line in enumerate(block)]
                 first += len(lines)
                 for found in translator.lists(lines, nbest_size if rows else 1):
                     number += 1
@@ -210,13 +211,6 @@ def translate_files(
                     if rows:
                         rows.writelines(_rows(number, found))
                 written.flush()
-
-
-def _utf8(line: bytes, path: StrPath, number: int) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(path, number, f"bytes that are {error.reason}", "UTF-8 text") from error
 
 
 def _rows(number: int, found: Translations) -> Iterator[bytes]:

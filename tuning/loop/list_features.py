@@ -250,14 +250,19 @@ def best_entries(
     for entry in track_lines(entries, "rerank", path, "hypotheses"):
         features = parse_features(entry, path)
         for weights, found in zip(rows, best, strict=True):
-            score = sum(
-                weight * value
-                for name, values in features.items()
-                for weight, value in zip(weights.get(name, ()), values, strict=False)
-            )
+            score = weighted_sum(features, weights)
             if entry.sentence_id not in found or score > found[entry.sentence_id].total:
                 found[entry.sentence_id] = replace(entry, total=score)
     return best
+
+
+def weighted_sum(features: Mapping[str, Sequence[float]], weights: Weights) -> float:
+    """The score of a hypothesis; a feature without a weight is ignored."""
+    return sum(
+        weight * value
+        for name, values in features.items()
+        for weight, value in zip(weights.get(name, ()), values, strict=False)
+    )
 
 
 def decode_text(

@@ -33,7 +33,13 @@ from moses_bridge.formats.nbest import (
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, WORD_PENALTY, checked
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.formats.words import split_words
-from tuning.loop.list_features import ListFeatures, NBestFeature, best_entries, feature_of_model
+from tuning.loop.list_features import (
+    ListFeatures,
+    NBestFeature,
+    best_entries,
+    feature_of_model,
+    weighted_sum,
+)
 from tuning.loop.rerank import (
     RERANKED,
     ListedText,
@@ -133,7 +139,7 @@ def apply_weights(
         firsts, chosen = best_entries(entries, listed, [{}, weights])
         if nbest_out is not None:
             scored = [
-                replace(entry, total=sum(_parts(entry, listed, weights).values()))
+                replace(entry, total=weighted_sum(parse_features(entry, listed), weights))
                 for entry in read_nbest(listed)
             ]
             scored.sort(key=lambda entry: (entry.sentence_id, -entry.total))
