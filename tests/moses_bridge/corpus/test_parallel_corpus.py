@@ -89,7 +89,8 @@ def test_a_language_without_blanks_has_the_tokenizer_that_is_named(tmp_path: Pat
         ("ja=none", ["パッケージです", "ファイルです"]),
         (upper, ["パッケージ です", "ファイル です"]),
     ):
-        config = replace(SMALL, tokenizers=(tokenizer,))
+        # Experiments name the tokenizers of all languages without blanks.
+        config = replace(SMALL, tokenizers=(tokenizer, "zh=characters"))
         report = prepare_corpus("en", "ja", tmp_path / "out", config, *files)
         assert lines(tmp_path / "out/train.ja") == expected
         assert report.tokenizers == {"en": "moses", "ja": tokenizer.partition("=")[2]}
