@@ -110,7 +110,7 @@ def test_the_table_is_that_of_one_process(folder: Path, ray: Any) -> None:
 
 def test_what_a_killed_worker_had_is_scored_again(folder: Path, ray_address: str) -> None:
     driver = started_and_at_its_next_block(folder, "worker", ray_address, 2)
-    os.kill(worker_processes()[0], signal.SIGKILL)
+    os.kill(stopped_at_work(driver), signal.SIGKILL)
     _, said = driver.communicate(timeout=60)
     assert driver.returncode == 0, said
     assert "a worker was lost: what it had is done again" in said
@@ -156,7 +156,20 @@ def rows_done(folder: Path, out: str) -> int:
     return done
 
 
-def worker_processes() -> list[int]:
+def stopped_at_work(driver: subprocess.Popen[str]) -> int:
+    """A worker that has not finished its block, as its name shows, and that will not."""
+    while driver.poll() is None:
+        for worker in workers_at_work():
+            os.kill(worker, signal.SIGSTOP)
+            while state(worker) != "T":
+                time.sleep(0.001)
+            if worker in workers_at_work():
+                return worker
+            os.kill(worker, signal.SIGCONT)
+    raise AssertionError(driver.communicate())
+
+
+def workers_at_work() -> list[int]:
     """Those of clusters that this process has started."""
     names = {
         int(path.parent.name): path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -164,8 +177,13 @@ def worker_processes() -> list[int]:
     return [
         number
         for number, name in names.items()
-        if name.startswith(b"ray::_Worker") and parent(parent(number)) == os.getpid()
+        if name.startswith(b"ray::_Worker.work") and parent(parent(number)) == os.getpid()
     ]
+
+
+def state(process: int) -> str:
+    """As the kernel names it: "T" of a process that a signal has stopped."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def parent(process: int) -> int:
