@@ -21,7 +21,7 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import named_errors
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams, floored_log10
 from moses_bridge.builtin.language_model.arpa_output import NGramSection, write_sections
-from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
+from moses_bridge.builtin.language_model.context_sums import ContextSums, Shares
 from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
     adjusted_counts,
@@ -238,16 +238,16 @@ def _interpolate(
     by_count = np.array(amounts)
     contexts_of = own.counts.contexts.read
     with ArrayFiles(directory) as scratch:
-        sums = context_sums(n_contexts, scratch, at_once)
+        sums = ContextSums(n_contexts, scratch, at_once)
         for place in parts(len(adjusted), at_once):
             counts = adjusted.read(*place)
             subtracted = by_count[np.minimum(counts, 3)]
             freed = np.where(own.kept(*place), subtracted, counts)
             sums.add(Shares(contexts_of(*place), counts, freed))
         sums.finish(own.lower_weights)
-        for number, place in enumerate(parts(len(adjusted), at_once)):
+        for place in parts(len(adjusted), at_once):
             counts = adjusted.read(*place)
-            totals, weights = sums.of_ngrams(number, contexts_of(*place))
+            totals, weights = sums.of_ngrams(contexts_of(*place))
             probs = (counts - by_count[np.minimum(counts, 3)]) / totals
             probs += weights * lower_probs.take(own.counts.suffixes.read(*place))
             own.probs.append(probs)
