@@ -21,7 +21,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 class ArrayFile(Generic[Kind]):
     """A one-dimensional array of one type in a file opened empty; parts are read and written by index."""
 
-    def __init__(self, file: BinaryIO, kind: type[Kind]) -> None:
+    def __init__(self, file: BinaryIO, kind: type[Kind] | np.dtype[Kind]) -> None:
         self._file = file
         self._kind = np.dtype(kind)
         self._length = 0
@@ -102,7 +102,7 @@ class ArrayFiles(contextlib.ExitStack):
         super().__init__()
         self.directory = directory
 
-    def new(self, kind: type[Kind]) -> ArrayFile[Kind]:
+    def new(self, kind: type[Kind] | np.dtype[Kind]) -> ArrayFile[Kind]:
         """An empty array; OSError if no file can be made in the directory."""
         opened = tempfile.TemporaryFile(dir=self.directory, buffering=0)  # noqa: SIM115 - entered
         file = self.enter_context(opened)
