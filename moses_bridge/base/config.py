@@ -201,7 +201,6 @@ def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
 
 
 def _with_limits(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
-    """Each number in a value, with each of its limits."""
     if typing.get_origin(hint) is Annotated:
         if isinstance(value, int | float):
             yield from ((value, limit) for limit in limits(hint))
@@ -311,7 +310,6 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
 
 
 def _expected(hint: Any) -> str:
-    """The expected values of a type, in words."""
     allowed = choices(hint)
     names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
     if allowed:

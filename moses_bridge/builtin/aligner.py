@@ -96,7 +96,6 @@ def align(
 def _links(
     texts: Sequence[Iterator[bytes]], sizes: Sequence[int], folder: Path, run: Callable[[str], None]
 ) -> Iterator[bytes]:
-    """Yield the lines of all parts, given their sizes in sentence pairs."""
     for number, size in enumerate(sizes, start=1):
         for text, name in zip(texts, NUMBERED, strict=True):
             _write_numbered(islice(text, size), folder / name)
@@ -341,7 +340,6 @@ def _linked(
     numbers: Sequence[Mapping[bytes, str]],
     models: Sequence[Any],
 ) -> Iterator[tuple[tuple[int, int], list[Link], tuple[float, float]]]:
-    """Yield the numbers of words, the links and the scores of sentence pairs."""
     sources, targets = (
         [[known.get(word, UNKNOWN) for word in line] for line in lines]
         for lines, known in zip(sides, numbers, strict=True)

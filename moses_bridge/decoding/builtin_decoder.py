@@ -69,7 +69,6 @@ class BuiltinDecoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the processes of neural models."""
         self.scorers.end()
 
     def decode(

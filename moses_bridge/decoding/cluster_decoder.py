@@ -77,7 +77,6 @@ class ClusterDecoder(BuiltinDecoder):
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        """End the processes."""
         super().__exit__()
         self._workers.__exit__()
 

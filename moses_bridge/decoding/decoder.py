@@ -78,7 +78,6 @@ class MosesDecoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the ini written for Moses."""
         self._written.close()
 
     def decode(

@@ -34,10 +34,9 @@ class TextValues:
         self._ids: dict[bytes, int] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
-        """The value of each text, *Shape:* (n_texts,); calls with some thousand texts are most efficient.
+        """The value of each text, *Shape:* (n_texts,); UserError if the model fails, or one is not finite.
 
-        Raises:
-            UserError: the model fails, or a value is not a finite number.
+        Calls with some thousand texts are most efficient.
         """
         if not texts:
             return np.zeros(0)

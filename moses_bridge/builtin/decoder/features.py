@@ -77,7 +77,6 @@ def _further_log10(number: int, words: Any, further: FurtherModels, contexts: An
 
 @inner_maker
 def _early_costs(starts: Any, ends: Any) -> int:
-    """The sum of `early_cost` over the phrases."""
     covered = np.zeros(ends.max() + 1, np.bool_)
     gap, previous_end, total = 0, 0, 0
     for i in range(len(starts)):

@@ -207,7 +207,6 @@ def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
 
 
 def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
-    """The best derivations of a stack that can be finished, best first."""
     future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
@@ -221,7 +220,6 @@ def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, 
 
 
 def _future_cost(covered: int, costs: FutureCosts) -> float:
-    """Sum the future costs of the uncovered spans."""
     total, start = 0.0, 0
     for position in range(covered.bit_length()):
         if covered >> position & 1:
@@ -286,7 +284,6 @@ def _derivation(
     translator: Translator, sentence: SentenceOptions, numbers: dict[Phrase, int], entry: NBestEntry,
     nbest: StrPath,
 ) -> list[int]:  # fmt: skip
-    """The options of an entry, in target order."""
     words = split_words(without_escaped_bars(entry.words))
     target = target_numbers(translator.model, sentence, words)
     derivation = []

@@ -149,7 +149,6 @@ def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
 
 @inner_maker
 def _move_to_front(values: Any, places: Any) -> None:
-    """Set the first values to those at the given places."""
     moved = values[places]
     for i in range(len(moved)):
         values[i] = moved[i]

@@ -138,7 +138,6 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
 def _read_rows(
     file: TableFile, source_words: Lexicon, target_words: Lexicon, trie: SourceTrie
 ) -> TableRows:
-    """Read the rows of one table, adding its words and source phrases to those of the others."""
     data = read_table(file.path)
     rows = _empty_rows(data, file.n_scores)
     growing: dict[int, Lexicon | SourceTrie] = {
@@ -312,7 +311,6 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
 def _parse_columns(
     data: Any, columns: RowColumns, row: int, rows: TableRows, target_words: LexiconTables
 ) -> int:
-    """Read target, scores and links of a row; return GOOD or the problem."""
     if not has_scores(columns):
         return FEW_COLUMNS
     n_words = rows.word_starts[row]

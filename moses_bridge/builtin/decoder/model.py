@@ -203,7 +203,6 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 def _read_files(
     ini: MosesIni, files: Sequence[TableFile]
 ) -> tuple[list[LmIndex], list[bytes], LoadedTable, NDArray[np.float32]]:
-    """Read the language models, the target words, the phrase tables and the reordering scores."""
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lms = _read_language_models(ini)

@@ -142,7 +142,6 @@ class NeuralFeature:
     def _path_ngrams(
         self, words: FeatureWords, linked: NDArray[np.int32], sentence: SentenceOptions, paths: Paths
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
-        """The n-grams of translations of a sentence, and the start of those of each."""
         scorer, options = self.scorer, sentence.options
         ngrams, starts = path_ngrams(
             paths.phrase_starts, paths.options, words.ids, scorer.start_id, scorer.end_id,

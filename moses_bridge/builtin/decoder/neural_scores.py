@@ -191,7 +191,6 @@ def _copy(numbers: Any, out: Any) -> None:
 
 @inner
 def _fill_ngram(word: int, context: Any, out: Any) -> None:
-    """Fill `out` with the context and the word."""
     n_context = len(context)
     for i in range(n_context):
         out[i] = context[i]

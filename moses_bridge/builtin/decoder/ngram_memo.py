@@ -58,11 +58,7 @@ class NgramMemo:
         self._table.codes[:] = FREE
 
     def __call__(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The function's values, *Shape:* (n, width) -> (n,).
-
-        Raises:
-            UserError: a value is not a finite number.
-        """
+        """The function's values, *Shape:* (n, width) -> (n,); UserError if one is not finite."""
         return self.ask(ngrams)()
 
     def ask(self, ngrams: NDArray[np.int32]) -> Answer:

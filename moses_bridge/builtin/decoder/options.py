@@ -272,7 +272,6 @@ def _ask_language_model(option: int, model: WeightedModel, options: Options, con
 
 @inner
 def _further_score(option: int, model: WeightedModel, options: Options, contexts: Any) -> float:
-    """Weighted scores of all language models but the first for the phrase alone."""
     if options.rows[option] != UNKNOWN_ROW:
         return float(further_alone(options.rows[option], model, contexts))
     no_contexts(contexts)

@@ -95,7 +95,6 @@ def choose(node: int, model: WeightedModel) -> None:
 
 @inner
 def _weighted_lm(row: int, model: WeightedModel, context: Any) -> float:
-    """The weighted score of the first language model for a row's target words without context."""
     ask_alone(row, model, context)
     log10 = 0.0
     for i in range(model.rows.word_starts[row], model.rows.word_starts[row + 1]):

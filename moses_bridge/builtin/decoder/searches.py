@@ -275,7 +275,6 @@ def next_stacks(
 def _replace_stand_ins(
     first: int, values: Any, stand_ins: Any, stand_in_share: float, hyps: Hypotheses
 ) -> None:
-    """Replace the stand-ins by the neural values in the scores of an open stack."""
     for i in range(len(values)):
         hyp = first + i
         change = values[i] - stand_ins[hyps.options[hyp]] - stand_in_share * hyps.lm_scores[hyp]

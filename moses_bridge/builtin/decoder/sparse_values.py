@@ -135,7 +135,6 @@ class SentenceValues:
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
 
     def _of_paths(self, paths: Paths, options: Options) -> list[dict[str, float]]:
-        """The values of each path."""
         ends = paths.phrase_starts.tolist()
         of_phrases = [self._values(option, options) for option in paths.options.tolist()]
         of_steps = self._steps_of_paths(paths, options)

@@ -156,7 +156,6 @@ def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
 
 @inner
 def _insert(link: int, links: Any, n_links: int) -> None:
-    """Insert a link into sorted ones."""
     i = n_links
     while i > 0 and links[i - 1] > link:
         links[i] = links[i - 1]

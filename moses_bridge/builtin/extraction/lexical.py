@@ -67,7 +67,6 @@ class _Linked(NamedTuple):
 
 
 def _linked(text: Text, other: Text, links: Links) -> Iterator[_Linked]:
-    """All words of a text, part by part."""
     for first, end in parts(len(text.words), WORDS_AT_ONCE):
         starts = links.starts[first : end + 1]
         n_links = np.diff(starts)

@@ -56,7 +56,6 @@ def extract(corpus: AlignedCorpus, max_words: int) -> Iterator[Occurrences]:
 
 
 def _extract_part(corpus: AlignedCorpus, first: int, end: int, max_words: int) -> Occurrences:
-    """Phrase pairs of the sentences from `first` to before `end`."""
     found = _find_pairs(
         corpus.source.starts[first : end + 1],
         corpus.target.starts[first : end + 1],

@@ -82,8 +82,6 @@ def write_table(
 
 
 class _Phrases(NamedTuple):
-    """Places of some rows' phrases in the running texts."""
-
     source_starts: NDArray[np.int32]
     source_lens: NDArray[np.uint8]
     target_starts: NDArray[np.int32]
@@ -115,7 +113,6 @@ def _room(
 
 @inner
 def _put_scores(out: Any, end: int, scores: Any) -> int:
-    """Scores with a blank after each."""
     for i in range(len(scores)):
         end = put_number(out, end, scores[i])
         out[end] = BLANK

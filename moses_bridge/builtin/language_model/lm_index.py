@@ -105,7 +105,6 @@ class LmIndex:
 
     @classmethod
     def _of_codes(cls, model: CodedModel, path: textio.StrPath) -> LmIndex:
-        """Index a model whose n-grams are given by codes."""
         vocabulary = _numbered(model.words, path)
         return cls.of_tables(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
 

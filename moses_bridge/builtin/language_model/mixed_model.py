@@ -58,8 +58,6 @@ class MixReport:
 
 @dataclass(frozen=True)
 class _Component:
-    """A model of a mixture: its n-grams, its look-up, and its words."""
-
     arpa: Arpa
     index: LmIndex
     vocabulary: frozenset[bytes]

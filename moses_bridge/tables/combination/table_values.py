@@ -197,8 +197,6 @@ def read_target_masses(tables: Sequence[Path], n_scores: int, mass: Mass) -> Tar
 
 @dataclass(frozen=True)
 class _DistinctTargets:
-    """The distinct target phrases of a table, with their masses and first rows."""
-
     digests: NDArray[np.uint64]
     masses: NDArray[np.float64]
     lines: NDArray[np.int64]
