@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from multiprocessing import get_context
 
+from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.machine import n_processors
 from moses_bridge.base.programs import worker_pool
 from moses_bridge.base.progress import Progress
@@ -13,41 +16,27 @@ from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.formats.tokenization import split_sentences
 from moses_bridge.formats.tokenization import tokenize_lines as tokenize_here
 
-Task = tuple[Sequence[str], str, str]  # lines, their language and tokenizer
-
 LINES_PER_TASK = 1000
 FEWEST_LINES_FOR_PROCESSES = 8000
 
 
 def tokenize_lines(lines: Sequence[str], language: str, tokenizer: str, jobs: int) -> list[str]:
     """Tokenise many lines, in order, on `jobs` processes; 0 takes one for each processor."""
-    tasks = [
-        (lines[start : start + LINES_PER_TASK], language, tokenizer)
-        for start in range(0, len(lines), LINES_PER_TASK)
-    ]
+    tokenize = partial(tokenize_here, language=language, tokenizer=tokenizer)
+    tasks = list(blocks_of(lines, LINES_PER_TASK))
+    n_processes = (jobs or n_processors()) if len(lines) >= FEWEST_LINES_FOR_PROCESSES else 1
     tokenized: list[str] = []
-    with Progress(f"tokenising {language}", len(lines)) as progress:
-        is_long = len(lines) >= FEWEST_LINES_FOR_PROCESSES
-        for chunk in _run(tasks, (jobs or n_processors()) if is_long else 1):
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(f"tokenising {language}", len(lines)))
+        chunks: Iterator[list[str]] = map(tokenize, tasks)
+        if n_processes > 1:
+            ignore_interrupt = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # left to the parent
+            pool = worker_pool(n_processes, get_context("spawn"), *ignore_interrupt)
+            chunks = stack.enter_context(pool).map(tokenize, tasks)
+        for chunk in chunks:
             tokenized.extend(chunk)
             progress.update(len(chunk))
     return tokenized
-
-
-def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:
-    if n_processes == 1:
-        yield from map(_tokenize_task, tasks)
-        return
-    with worker_pool(n_processes, get_context("spawn"), _leave_interrupt_to_parent) as pool:
-        yield from pool.map(_tokenize_task, tasks)
-
-
-def _leave_interrupt_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _tokenize_task(task: Task) -> list[str]:
-    return tokenize_here(*task)
 
 
 def sentence_pairs(
