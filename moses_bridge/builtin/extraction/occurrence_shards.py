@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.array_file import SpilledRows
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.builtin.extraction.occurrences import Occurrences
-from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.builtin.sorted_runs import RegularSamples
 
 BITS_OF_A_KEY = 63  # of an int64 that stays positive, so that keys sort as they should

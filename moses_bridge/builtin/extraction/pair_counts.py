@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import ArrayFiles
+from moses_bridge.base.array_file import ArrayFiles, SpilledRows, spilled_rows
 from moses_bridge.base.compiled.empty_arrays import empty_arrays
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import njit
@@ -19,7 +19,6 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards, number_phrases
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
-from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
 
 N_ORIENTATIONS = 3

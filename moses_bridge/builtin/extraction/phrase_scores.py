@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.array_file import SpilledRows
 from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.lexical import LexicalTable, LinkProbs, link_probs
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
-from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.formats.row_columns import (
     DIRECT_LEXICAL,
     DIRECT_PROB,

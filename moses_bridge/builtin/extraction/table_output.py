@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.array_file import SpilledRows
 from moses_bridge.base.blocks import in_order
 from moses_bridge.base.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.base.compiled.inner import inner
@@ -28,7 +29,6 @@ from moses_bridge.builtin.extraction.row_writer import (
     put_number,
     put_phrase,
 )
-from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_COUNT, put_bar
 
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file compressed as one

@@ -7,9 +7,9 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
+from moses_bridge.base.array_file import spilled_rows
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences
 from moses_bridge.builtin.extraction.pair_counts import NO_PAIRS, PairCounts
-from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
 
 
 def test_rows_come_back_by_their_numbers(tmp_path: Path) -> None:
