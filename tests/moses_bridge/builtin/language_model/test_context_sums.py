@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.array_file import ArrayFiles, parts
-from moses_bridge.builtin.language_model.context_sums import ContextSums, Shares
+from moses_bridge.builtin.language_model.kneser_ney import ContextSums, Shares
 
 N_CONTEXTS, N_NGRAMS = 90, 1000
 
