@@ -14,9 +14,8 @@ import polib
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.text_lines import decoded_line, read_parallel, read_text_lines
 from moses_bridge.base.textio import COMPRESSIONS, read_bytes
-from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.text_pair import TextPair, sentence_pairs, tidy
 from moses_bridge.corpus.tmx import tmx_pairs
-from moses_bridge.corpus.tokenization import sentence_pairs
 
 # Neighbouring lines mostly belong to one document, so they go into one part.
 PAIRS_PER_GROUP = 10

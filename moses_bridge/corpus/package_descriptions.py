@@ -11,8 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from moses_bridge.base.textio import read_lines
-from moses_bridge.corpus.text_pair import TextPair, tidy
-from moses_bridge.corpus.tokenization import sentence_pairs
+from moses_bridge.corpus.text_pair import TextPair, sentence_pairs, tidy
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
 # The translators' web form shows a no-break space as this dot, often left in the text.
