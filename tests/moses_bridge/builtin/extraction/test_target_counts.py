@@ -11,7 +11,7 @@ from moses_bridge.base.array_file import ArrayFiles
 from moses_bridge.builtin.extraction import target_counts
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
-from moses_bridge.builtin.extraction.target_counts import TargetCounts
+from moses_bridge.builtin.extraction.pair_counts import TargetCounts
 
 Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]
