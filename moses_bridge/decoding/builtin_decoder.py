@@ -15,7 +15,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import open_write
-from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
+from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
@@ -118,7 +118,7 @@ class BuiltinDecoder:
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
         weighted = make_weighted_model(model, model.weight_vector(given), self._alone)
         translator = Translator(model, weighted, limits, model.sparse_weights(given))
-        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
+        return Work(translator, nbest, self._neural, neural)
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:
         check_nbest_size(nbest_size)

@@ -30,7 +30,7 @@ from moses_bridge.base.compiled.hash_table import (
     slot_of,
 )
 from moses_bridge.base.compiled.kept_code import compiled
-from moses_bridge.base.errors import ToolError, UserError, shown
+from moses_bridge.base.errors import UserError, shown
 from moses_bridge.builtin.decoder.ngram_memo import (
     NgramTable,
     enter_numbers,
@@ -39,7 +39,6 @@ from moses_bridge.builtin.decoder.ngram_memo import (
 )
 from moses_bridge.formats.ngram_scorer import (
     Answer,
-    LostScorer,
     NgramScorer,
     ScorerProcesses,
     begin_estimates,
@@ -182,16 +181,12 @@ class CachedScorers:
     """The scorers of commands: their processes, started at their first use and kept, and the known values."""
 
     def __init__(self) -> None:
-        self._processes = ScorerProcesses()
+        self.processes = ScorerProcesses()
         self._known: dict[Command, CachedValues] = {}
-
-    def start(self, commands: Sequence[Command], n_processes: int) -> None:
-        """Start processes of each command, all at once; ToolError as in `ScorerProcess`."""
-        self._processes.start(commands, n_processes)
 
     def of(self, command: Command, number: int = 0) -> NgramScorer:
         """The scorer of a command for the next text, in process `number`; ToolError as in `ScorerProcess`."""
-        scorer = self._processes.of(command, number)
+        scorer = self.processes.of(command, number)
         known = self._known.setdefault(command, CachedValues())
         known.enter_queued()
         return CachedScorer(scorer, known, number)
@@ -205,14 +200,10 @@ class CachedScorers:
         for command, of_command in news.items():
             self._known[command].queue(of_command)
 
-    def failure(self, lost: LostScorer) -> ToolError:
-        """The failure noticed by another process; see `ScorerProcesses`."""
-        return self._processes.failure(lost)
-
     def end(self) -> None:
         """End the processes and forget the values; later calls start new processes."""
         self._known.clear()
-        self._processes.end()
+        self.processes.end()
 
 
 def _place_codes(source: bytes) -> NDArray[np.int64]:
