@@ -63,12 +63,12 @@ def write_table(
 
     def block(first: int) -> tuple[int, bytes]:
         some = pairs.read(first, min(first + ROWS_AT_ONCE, n_rows))
-        phrases, scores = _phrases(some), scores_of(some)
+        scores = scores_of(some)
         counts = _counts(some) if has_counts else np.empty((len(scores), 0))
         n_links = int(some.source_lens.max(initial=0)) * int(some.target_lens.max(initial=0))
         row_bytes = scores.shape[1] * NUMBER_BYTES + n_links * LINK_BYTES
-        out = _room(source, target, phrases, row_bytes)
-        end = _put_rows(out, source, target, phrases, scores, corpus.of_target, counts)
+        out = _room(source, target, some, row_bytes)
+        end = _put_rows(out, source, target, some, scores, corpus.of_target, counts)
         text = out[:end].tobytes()
         return len(scores), gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
 
@@ -83,17 +83,6 @@ def write_table(
             progress.update(n_written)
 
 
-class _Phrases(NamedTuple):
-    source_starts: NDArray[np.int32]
-    source_lens: NDArray[np.uint8]
-    target_starts: NDArray[np.int32]
-    target_lens: NDArray[np.uint8]
-
-
-def _phrases(pairs: PairCounts) -> _Phrases:
-    return _Phrases(pairs.source_starts, pairs.source_lens, pairs.target_starts, pairs.target_lens)
-
-
 def _counts(pairs: PairCounts) -> NDArray[np.float64]:
     """(n_pairs, 3) occurrences of target, source and both, as Moses orders them."""
     counts = np.empty((len(pairs.counts), 3))
@@ -104,12 +93,12 @@ def _counts(pairs: PairCounts) -> NDArray[np.float64]:
 
 
 def _room(
-    source: PackedText, target: PackedText, phrases: _Phrases, score_bytes: int
+    source: PackedText, target: PackedText, pairs: PairCounts, score_bytes: int
 ) -> NDArray[np.uint8]:
     """Enough bytes for rows with these phrases and up to `score_bytes` of scores."""
-    n_bytes = n_phrase_bytes(source, phrases.source_starts, phrases.source_lens)
-    n_bytes += n_phrase_bytes(target, phrases.target_starts, phrases.target_lens)
-    n_bytes += len(phrases.source_starts) * (score_bytes + BYTES_OF_BARS_AND_COUNTS)
+    n_bytes = n_phrase_bytes(source, pairs.source_starts, pairs.source_lens)
+    n_bytes += n_phrase_bytes(target, pairs.target_starts, pairs.target_lens)
+    n_bytes += len(pairs.source_starts) * (score_bytes + BYTES_OF_BARS_AND_COUNTS)
     return np.empty(n_bytes, np.uint8)
 
 
@@ -139,15 +128,15 @@ def _put_alignment(
 
 @njit(nogil=True)
 def _put_rows(
-    out: Any, source: PackedText, target: PackedText, phrases: _Phrases, scores: Any, links: Links,
+    out: Any, source: PackedText, target: PackedText, pairs: PairCounts, scores: Any, links: Links,
     counts: Any,
 ) -> int:  # fmt: skip
     """Write rows and return their end; without counts they have no alignment either."""
     end = 0
     for row in range(len(scores)):
-        source_start, target_start = phrases.source_starts[row], phrases.target_starts[row]
-        target_len = phrases.target_lens[row]
-        end = put_phrase(out, end, source, source_start, phrases.source_lens[row])
+        source_start, target_start = pairs.source_starts[row], pairs.target_starts[row]
+        target_len = pairs.target_lens[row]
+        end = put_phrase(out, end, source, source_start, pairs.source_lens[row])
         end = put_bar(out, end)
         end = put_phrase(out, end, target, target_start, target_len)
         end = put_bar(out, end)
