@@ -102,16 +102,9 @@ def good_turing_discounts(counts_of_counts: NDArray[np.int64]) -> NDArray[np.flo
     return discounts.astype(np.float32)
 
 
-def _lexical_weights(
-    starts: NDArray[np.int32], lens: NDArray[np.uint8], links: Links, probs: LinkProbs
-) -> NDArray[np.float32]:
-    """Product over words of the mean probability over a word's links (Koehn, Och and Marcu 2003, 3.3)."""
-    products = _lexical_products(starts, lens, links, probs)
-    return np.asarray(products).astype(np.float32)  # like the half tables of Moses
-
-
 @njit(nogil=True)
-def _lexical_products(starts: Any, lens: Any, links: Links, probs: LinkProbs) -> Any:
+def _lexical_weights(starts: Any, lens: Any, links: Links, probs: LinkProbs) -> Any:
+    """Product over words of the mean probability over a word's links (Koehn, Och and Marcu 2003, 3.3)."""
     products = np.ones(len(starts))
     for pair in range(len(starts)):
         for word in range(starts[pair], starts[pair] + lens[pair]):
@@ -123,4 +116,4 @@ def _lexical_products(starts: Any, lens: Any, links: Links, probs: LinkProbs) ->
             for k in range(first, end):
                 total += probs.links[k]
             products[pair] *= total / (end - first)
-    return products
+    return products.astype(np.float32)  # like the half tables of Moses
