@@ -51,20 +51,16 @@ def extract(corpus: AlignedCorpus, max_words: int) -> Iterator[Occurrences]:
     with Progress("phrase pairs", n_sentences, "sentences") as progress:
         for first in range(0, n_sentences, SENTENCES_AT_ONCE):
             end = min(first + SENTENCES_AT_ONCE, n_sentences)
-            yield _extract_part(corpus, first, end, max_words)
+            found = _find_pairs(
+                corpus.source.starts[first : end + 1],
+                corpus.target.starts[first : end + 1],
+                corpus.of_source.starts,
+                corpus.of_target,
+                max_words,
+            )
+            kinds = [column.dtype for column in NO_OCCURRENCES]
+            yield Occurrences(*(found[:, i].astype(kind) for i, kind in enumerate(kinds)))
             progress.update(end - first)
-
-
-def _extract_part(corpus: AlignedCorpus, first: int, end: int, max_words: int) -> Occurrences:
-    found = _find_pairs(
-        corpus.source.starts[first : end + 1],
-        corpus.target.starts[first : end + 1],
-        corpus.of_source.starts,
-        corpus.of_target,
-        max_words,
-    )
-    kinds = [column.dtype for column in NO_OCCURRENCES]
-    return Occurrences(*(found[:, i].astype(kind) for i, kind in enumerate(kinds)))
 
 
 class _Bounds(NamedTuple):
