@@ -73,7 +73,7 @@ class TableRows(NamedTuple):
         words: int32, target word numbers.
         link_starts: (n_rows + 1,) int64, the start of a row's links in `links`.
         links: uint8, the text of the fourth column.
-        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`; empty if no row has one.
+        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`.
         sparse: uint8, the text of the sixth column.
         scores: (n_rows, n_scores) float32, natural logarithms, at least -100.
     """
@@ -176,12 +176,10 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
 
 
 def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
-    n_sparse = rows.sparse_starts[n_rows]
     return rows._replace(
         words=rows.words[: rows.word_starts[n_rows]].copy(),
         links=rows.links[: rows.link_starts[n_rows]].copy(),
-        sparse_starts=rows.sparse_starts if n_sparse else rows.sparse_starts[:0].copy(),
-        sparse=rows.sparse[:n_sparse].copy(),
+        sparse=rows.sparse[: rows.sparse_starts[n_rows]].copy(),
     )
 
 
@@ -196,27 +194,12 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
         n_rows, n_columns = part.scores.shape
         scores[row : row + n_rows, column : column + n_columns] = part.scores
         row, column = row + n_rows, column + n_columns
-    return TableRows(
-        nodes=np.concatenate([part.nodes for part in parts]),
-        word_starts=_join_starts([part.word_starts for part in parts]),
-        words=np.concatenate([part.words for part in parts]),
-        link_starts=_join_starts([part.link_starts for part in parts]),
-        links=np.concatenate([part.links for part in parts]),
-        sparse_starts=_join_sparse_starts(parts),
-        sparse=np.concatenate([part.sparse for part in parts]),
-        scores=scores,
-    )
-
-
-def _join_sparse_starts(parts: Sequence[TableRows]) -> NDArray[np.int64]:
-    if not any(len(part.sparse) for part in parts):
-        return np.zeros(0, np.int64)
-    return _join_starts(
-        [
-            part.sparse_starts if len(part.sparse) else np.zeros_like(part.link_starts)
-            for part in parts
-        ]
-    )
+    joined: dict[str, Any] = {
+        name: (_join_starts if name.endswith("_starts") else np.concatenate)(arrays)
+        for name, *arrays in zip(TableRows._fields, *parts, strict=True)
+        if name != "scores"
+    }
+    return TableRows(**joined, scores=scores)
 
 
 def _join_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
