@@ -30,6 +30,7 @@ FULL_MANTISSA = 10**17  # one digit more still goes into 63 bits
 MAX_EXPONENT = 100_000  # beyond all doubles; larger ones would overflow while they are read
 LARGEST_POWER = 308  # of ten that is a double
 NO_NUMBER = -1
+MAX_DIGITS = 9  # of a whole number, which cannot overflow 32 bits
 LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^308, so it is finite
 
 
@@ -120,6 +121,16 @@ def _read_digits(
 def digit(byte: Any) -> Any:
     """The value of a digit, in 64 bits: uncompiled NumPy would keep the byte's 8."""
     return np.int64(byte) - ZERO
+
+
+@inner
+def read_whole(text: Any, start: int, end: int) -> tuple[int, int]:
+    """The whole number beginning at `start` and its end; NO_NUMBER without digits, or with more than nine."""
+    number, at = 0, start
+    while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
+        number = 10 * number + digit(text[at])
+        at += 1
+    return (number if 0 < at - start <= MAX_DIGITS else NO_NUMBER), at
 
 
 @inner
