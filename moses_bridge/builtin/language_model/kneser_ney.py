@@ -19,8 +19,14 @@ from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, parts, 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import named_errors
-from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams, floored_log10
-from moses_bridge.builtin.language_model.arpa_output import NGramSection, write_sections
+from moses_bridge.builtin.language_model.arpa import (
+    MAX_ORDER,
+    Arpa,
+    NGrams,
+    NGramSection,
+    floored_log10,
+    write_sections,
+)
 from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
     adjusted_counts,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.arpa import write_arpa
 from moses_bridge.builtin.language_model.kneser_ney import estimate, model_within
 from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.builtin.language_model.tokens import words_of_line
