@@ -17,8 +17,13 @@ from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, AlignedCorpus, Links, Text
-from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards, number_phrases
-from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
+from moses_bridge.builtin.extraction.occurrences import (
+    NO_OCCURRENCES,
+    Occurrences,
+    OccurrenceShards,
+    extract,
+    number_phrases,
+)
 from moses_bridge.builtin.sorted_runs import SortedRuns, counted
 
 N_ORIENTATIONS = 3
