@@ -36,8 +36,12 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues, stack_words
-from moses_bridge.builtin.decoder.neural_scores import StackWords
+from moses_bridge.builtin.decoder.neural_feature import (
+    NeuralFeature,
+    PhraseValues,
+    StackWords,
+    stack_words,
+)
 from moses_bridge.builtin.decoder.options import raise_options
 from moses_bridge.builtin.decoder.searches import (
     LastPhrases,
