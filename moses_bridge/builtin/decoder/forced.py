@@ -14,7 +14,6 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
 from moses_bridge.builtin.decoder.features import score_path
-from moses_bridge.builtin.decoder.future_costs import FutureCosts, combined, no_costs
 from moses_bridge.builtin.decoder.given_phrases import add_given_scores
 from moses_bridge.builtin.decoder.jumps import DISCONTINUOUS, early_cost, orientation, words_between
 from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
@@ -25,7 +24,7 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import FutureCosts, Options, combined, no_costs
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
