@@ -347,6 +347,9 @@ def taken_parts(
 class FutureCosts(NamedTuple):
     """The best estimate for source words, from one phrase or several; a "cost", although higher is better.
 
+    The uncovered words of a hypothesis are gaps, each shorter than the distortion limit, and the end of the
+    sentence. So two kinds of spans are enough, and their number is linear in the length of the sentence.
+
     Attributes:
         spans: (n_words + 1, longest + 1); spans[start, length] is the cost of `length` words from `start` on.
             The longest span has min(n_words, LONGEST_SPAN) words.

@@ -172,7 +172,7 @@ def _linked(source: int, target: int, bounds: _Bounds, links: Links) -> bool:
 
 
 class OccurrenceShards:
-    """Takes occurrences in any order and returns them in shards of about `occurrences_at_once`.
+    """Takes occurrences in any order and returns them in shards of about `occurrences_at_once` (`sorted_runs`).
 
     `rows` is an empty file for the runs. A shard is larger where the phrases sharing their first words
     (three in a vocabulary of up to two millions) occur more often, and by at most a 4096th for each run.
