@@ -16,9 +16,9 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import open_write
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translation,

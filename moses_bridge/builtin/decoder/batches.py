@@ -14,10 +14,10 @@ from multiprocessing.queues import SimpleQueue
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import keep_freed_memory
 from moses_bridge.base.programs import worker_pool
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.formats.ngram_scorer import LostScorer, NeuralLm, NgramScorer, NoScorer

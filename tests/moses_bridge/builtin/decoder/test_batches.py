@@ -7,9 +7,9 @@ import pytest
 from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.builtin.decoder import batches
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
