@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
-from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.given_phrases import add_given_scores
 from moses_bridge.builtin.decoder.jumps import DISCONTINUOUS, early_cost, orientation, words_between
-from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
+from moses_bridge.builtin.decoder.lattice import Paths, score_path, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,

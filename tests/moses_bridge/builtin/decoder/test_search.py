@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.lattice import score_path
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.translator import Translator
