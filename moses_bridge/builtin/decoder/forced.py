@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
-from moses_bridge.builtin.decoder.given_phrases import add_given_scores
 from moses_bridge.builtin.decoder.jumps import DISCONTINUOUS, early_cost, orientation, words_between
 from moses_bridge.builtin.decoder.lattice import Paths, score_path, words_of_options
 from moses_bridge.builtin.decoder.model import Model
@@ -25,7 +24,7 @@ from moses_bridge.builtin.decoder.nbest_lines import (
 )
 from moses_bridge.builtin.decoder.options import FutureCosts, Options, combined, no_costs
 from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.translator import Translation, Translator
+from moses_bridge.builtin.decoder.translator import Translation, Translator, add_given_scores
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.nbest import (
     NBestEntry,
