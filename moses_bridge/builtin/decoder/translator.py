@@ -1,4 +1,4 @@
-"""Translation of one sentence, from its bytes to its translations; its words may have given ones ([xml-input])."""
+"""Translation of one sentence, from its bytes to its translations; some may be given ([xml-input])."""
 
 from __future__ import annotations
 
