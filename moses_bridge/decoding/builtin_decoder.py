@@ -116,18 +116,17 @@ class BuiltinDecoder:
         Raises:
             ConfigError: as for `Decoder.decode`.
         """
-        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
+        nbest, config = None, self._config
+        if nbest_size is not None:
+            check_nbest_size(nbest_size)
+            form = config.nbest_factor, config.segmentation, config.alignment
+            nbest = NBestFormat(nbest_size, *form)
         model, limits = self._model, self._limits
         given = {**model.ini.weights, **(weights or {})}
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
         weighted = make_weighted_model(model, model.weight_vector(given), self._alone)
         translator = Translator(model, weighted, limits, model.sparse_weights(given))
         return Work(translator, nbest, self._neural, neural)
-
-    def _nbest_format(self, nbest_size: int) -> NBestFormat:
-        check_nbest_size(nbest_size)
-        config = self._config
-        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
 
 
 def write_translations(

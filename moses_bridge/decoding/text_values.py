@@ -41,14 +41,11 @@ class TextValues:
         if not texts:
             return np.zeros(0)
         split = [split_words(text) for text in texts]
-        self._encode({word for words in split for word in words})
+        new = [*{word for words in split for word in words}.difference(self._ids)]
+        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
         ngrams = np.concatenate([self._ngrams(words) for words in split])
         starts = np.cumsum([0, *(len(words) + 1 for words in split[:-1])])
         return np.add.reduceat(self._memo(ngrams).astype(np.float64), starts)
-
-    def _encode(self, words: set[bytes]) -> None:
-        new = [*words.difference(self._ids)]
-        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
 
     def _ngrams(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """The n-grams of a text, one for each word and its end, *Shape:* (n_words + 1, order)."""
