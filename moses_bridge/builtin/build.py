@@ -19,10 +19,9 @@ from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.textio import is_stream, named_errors, read_lines, write_lines
 from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, RECORD_NAME, align, link_text
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
-from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.extraction.lexical import lexical_table, pair_scorer, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
-from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import (

@@ -11,15 +11,16 @@ from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
-from moses_bridge.builtin.decoder.phrase_choice import (
+from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
+from moses_bridge.builtin.decoder.weighted_model import (
+    WeightedModel,
     ask_alone,
     choose,
     further_alone,
+    lm_word,
     stateless_score,
     unknown_to_model,
 )
-from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
-from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores

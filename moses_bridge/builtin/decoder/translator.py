@@ -37,11 +37,10 @@ from moses_bridge.builtin.decoder.options import (
     raise_options,
     take_options,
 )
-from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
 from moses_bridge.builtin.decoder.searches import Memory
 from moses_bridge.builtin.decoder.sparse_values import SentenceValues, SparseValues
-from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel, unknown_to_model
 from moses_bridge.formats.marked_text import Given, MarkedText, Place, first_factors, parse_marked
 from moses_bridge.formats.words import split_words
 
