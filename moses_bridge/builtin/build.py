@@ -29,7 +29,7 @@ from moses_bridge.builtin.language_model.kneser_ney import (
     estimate,
     pruning_thresholds,
 )
-from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import SPECIAL_WORDS, words_of_line
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 from moses_bridge.formats.phrase_table import in_brackets
 from moses_bridge.formats.plain_text import copy_form

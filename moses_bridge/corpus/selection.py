@@ -25,7 +25,7 @@ from moses_bridge.base.textio import is_stream, open_write, write_lines
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
 from moses_bridge.builtin.language_model.lm_index import LN10, LmIndex
-from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import SPECIAL_WORDS, words_of_line
 
 ROWS_AT_ONCE = 4096
 

@@ -28,11 +28,14 @@ from moses_bridge.builtin.language_model.arpa import (
     write_sections,
 )
 from moses_bridge.builtin.language_model.ngram_counts import (
+    BOS,
     NGramCounts,
+    Tokens,
     adjusted_counts,
     count_ngrams,
+    read_tokens,
+    tokens_within,
 )
-from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens, tokens_within
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
 NGRAMS_AT_ONCE = 1 << 20  # some 90 MB

@@ -38,7 +38,7 @@ from moses_bridge.builtin.language_model.arpa import (
 )
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
-from moses_bridge.builtin.language_model.tokens import words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import words_of_line
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding

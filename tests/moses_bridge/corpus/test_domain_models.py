@@ -12,7 +12,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.language_model.arpa import write_arpa
 from moses_bridge.builtin.language_model.kneser_ney import estimate, model_within
 from moses_bridge.builtin.language_model.lm_index import LmIndex
-from moses_bridge.builtin.language_model.tokens import words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import words_of_line
 from moses_bridge.corpus.selection import (
     DomainModels,
     draw_rows,
