@@ -6,7 +6,7 @@ import contextlib
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, cast
 
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from moses_bridge.base.textio import named_errors
 
 Kind = TypeVar("Kind", bound=np.generic)
+Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
 
 
 class ArrayFile(Generic[Kind]):
     """A one-dimensional array of one type in a file opened empty; parts are read and written by index."""
 
-    def __init__(self, file: BinaryIO, kind: type[Kind]) -> None:
+    def __init__(self, file: BinaryIO, kind: type[Kind] | np.dtype[Kind]) -> None:
         self._file = file
         self._kind = np.dtype(kind)
         self._length = 0
@@ -102,7 +103,7 @@ class ArrayFiles(contextlib.ExitStack):
         super().__init__()
         self.directory = directory
 
-    def new(self, kind: type[Kind]) -> ArrayFile[Kind]:
+    def new(self, kind: type[Kind] | np.dtype[Kind]) -> ArrayFile[Kind]:
         """An empty array; OSError if no file can be made in the directory."""
         opened = tempfile.TemporaryFile(dir=self.directory, buffering=0)  # noqa: SIM115 - entered
         file = self.enter_context(opened)
@@ -133,3 +134,39 @@ def parts(length: int, at_once: int) -> Iterator[tuple[int, int]]:
     """Yield the first index and the end of each part of at most `at_once` numbers."""
     for first in range(0, length, at_once):
         yield first, min(first + at_once, length)
+
+
+class SpilledRows(Generic[Columns]):
+    """Arrays side by side, appended to a file and read back by row numbers, by several threads if need be.
+
+    `empty` is a NamedTuple of arrays without rows, with the types and shapes of those appended.
+    """
+
+    def __init__(self, files: ArrayFiles, empty: Columns) -> None:
+        self._columns = cast(Callable[..., Columns], type(empty))
+        self._row = np.dtype([(f"f{i}", c.dtype, c.shape[1:]) for i, c in enumerate(empty)])
+        self._file: ArrayFile[np.void] = files.new(self._row)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows so far."""
+        return len(self._file)
+
+    def append(self, columns: Columns) -> None:
+        """Append rows; OSError if the disk is full."""
+        rows = np.empty(len(columns[0]), self._row)
+        for name, column in zip(self._row.names or (), columns, strict=True):
+            rows[name] = column
+        self._file.append(rows)
+
+    def read(self, first: int, end: int) -> Columns:
+        """The rows from `first` to before `end`."""
+        rows = self._file.read(first, end)
+        return self._columns(*(rows[name].copy() for name in self._row.names or ()))
+
+
+@contextlib.contextmanager
+def spilled_rows(beside: Path, empty: Columns) -> Iterator[SpilledRows[Columns]]:
+    """Rows in a nameless file in the directory of `beside`; OSError if the disk is full, naming `beside`."""
+    with named_errors(beside), ArrayFiles(beside.parent) as files:
+        yield SpilledRows(files, empty)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from moses_bridge.base.textio import StrPath, line_limit, read_pieces, too_long
+from moses_bridge.base.textio import StrPath, whole_lines
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -79,28 +79,7 @@ def read_whole_lines(path: StrPath) -> Iterator[bytes]:
     Raises:
         InputError: as `textio.read_lines`.
     """
-    n_lines = n_begun = 0
-    longest = line_limit()
-    begun: list[bytes] = []  # pieces of an unfinished line
-
-    def line_number() -> int:
-        return n_lines + 1
-
-    for piece in read_pieces(path, line_number):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            whole = b"".join((*begun, piece[:cut]))
-            yield whole
-            n_lines += _n_lines(whole)
-            begun.clear()
-            n_begun = 0
-        begun.append(piece[cut:])
-        n_begun += len(begun[-1])
-        if n_begun > longest:
-            raise too_long(path, n_lines + 1)
-    rest = b"".join(begun)
-    if rest:
-        yield rest + b"\n"
+    return whole_lines(path, _n_lines)
 
 
 def _n_lines(text: bytes) -> int:

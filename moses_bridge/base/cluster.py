@@ -201,8 +201,6 @@ def _first_line(error: Exception) -> str:
 
 
 class _Worker(Generic[Item, Result]):
-    """The code in a process of the cluster."""
-
     def prepare(self, prepare: Preparation[Item, Result]) -> None:
         self.function = prepare()
 
@@ -226,7 +224,6 @@ class Workers(Generic[Item, Result]):
         self.losses = Counter[int | None]()  # of workers, by the number of the item
 
     def __enter__(self) -> Self:
-        """Start the workers."""
         import ray
 
         self.ray = ray

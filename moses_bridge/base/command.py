@@ -147,7 +147,6 @@ class Command(click.Command):
 def _values_of(
     parameter: click.Parameter, value: Any
 ) -> Iterator[tuple[click.types.ParamType[Any], Any]]:
-    """The single values of a parameter, each with its type."""
     if value is None:
         return
     for item in value if parameter.multiple or parameter.nargs == -1 else [value]:
@@ -288,7 +287,6 @@ class CommandGroup(click.Group):
         sys.exit(FAILED)
 
     def _continuation(self, ctx: click.Context) -> str:
-        """Advice to continue the interrupted command, if it can be continued."""
         command = self.get_command(ctx, str(ctx.invoked_subcommand))
         options = [name for each in command.params for name in each.opts] if command else []
         if "--resume" not in options:

@@ -134,7 +134,8 @@ def from_mapping(
             hint = f"; write {former[key]}" if key in former else _nearest(key, names, hints)
             raise ConfigError(_at(where, f"unknown key {shown_value(key)}{hint}"))
     for field in fields:
-        if field.name not in mapping and defaults is None and _is_required(field):
+        is_required = field.init and default_of(field) is dataclasses.MISSING
+        if field.name not in mapping and defaults is None and is_required:
             raise ConfigError(_at(where, f"the key {field.name!r} is missing"))
     values = {
         field.name: _convert(
@@ -201,7 +202,6 @@ def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
 
 
 def _with_limits(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
-    """Each number in a value, with each of its limits."""
     if typing.get_origin(hint) is Annotated:
         if isinstance(value, int | float):
             yield from ((value, limit) for limit in limits(hint))
@@ -245,11 +245,6 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
     """The default of a field of a data class; `dataclasses.MISSING` if it has none."""
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()
-
-
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.init and field.default is missing and field.default_factory is missing
 
 
 def _nearest(key: str, names: list[str], hints: Mapping[str, Any]) -> str:
@@ -311,7 +306,6 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
 
 
 def _expected(hint: Any) -> str:
-    """The expected values of a type, in words."""
     allowed = choices(hint)
     names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
     if allowed:

@@ -137,7 +137,6 @@ def commented_toml(config: Any) -> str:
 
 
 def _table_lines(name: str, meaning: str, settings: list[Setting]) -> Iterator[str]:
-    """The lines of one table: its header (none for the whole file) and its keys."""
     if name:
         yield from _comment(meaning)
         yield f"[{name}]"

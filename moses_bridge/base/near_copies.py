@@ -111,7 +111,6 @@ def _letters(sentences: Sequence[Words]) -> dict[str | bytes, str]:
 def _of_one_length(
     places: Sequence[int], sentences: Sequence[Words], n_others: int
 ) -> Iterator[list[int]]:
-    """Groups of places of sentences of one length, compared at once."""
     by_length: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
         by_length[len(sentences[place])].append(place)

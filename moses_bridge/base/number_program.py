@@ -78,7 +78,6 @@ class NumberProgram:
             self.program.input.flush()
 
     def _line(self, place: int) -> bytes:
-        """The next line of the answer, without its end."""
         line = self.program.output.readline(LONGEST_ANSWER)
         if line:
             return line.strip()

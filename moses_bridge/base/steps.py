@@ -133,7 +133,6 @@ def _measured(name: str, command: str, processes: Sequence[int]) -> Callable[[in
 
 
 def _used(processes: Sequence[int]) -> float:
-    """Their processor time in seconds."""
     usages = map(resource.getrusage, processes)
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

@@ -51,7 +51,6 @@ class _Printed(io.TextIOWrapper):
     """Text for a person."""
 
     def write(self, text: str) -> int:
-        """Write a text, `cleaned`."""
         super().write(cleaned(text))
         return len(text)
 
@@ -60,7 +59,6 @@ class _Messages(io.FileIO):
     """Standard error."""
 
     def write(self, data: Any) -> int:
-        """Write bytes, or lose them."""
         try:
             return super().write(data)
         except OSError:

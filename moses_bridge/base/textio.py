@@ -286,27 +286,37 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
 
 def read_line_blocks(path: StrPath) -> Iterator[list[bytes]]:
     """Yield the lines read at once; of a pipe, those present. See `read_lines`."""
+    for lines in whole_lines(path, lambda text: text.count(b"\n")):
+        yield lines[:-1].split(b"\n")
+
+
+def whole_lines(path: StrPath, count: Callable[[bytes], int]) -> Iterator[bytes]:
+    """See `blocks.read_whole_lines`; `count` counts the lines of a piece."""
     n_lines = n_begun = 0
     longest = line_limit()
-    begun: list[bytes] = []  # pieces of an unfinished line, joined when its end is read
+    begun: list[bytes] = []  # pieces of an unfinished line
 
     def line_number() -> int:
         return n_lines + 1
 
     for piece in read_pieces(path, line_number):
-        *lines, rest = piece.split(b"\n")
-        if lines:
-            lines[0] = b"".join((*begun, lines[0]))
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            whole = b"".join((*begun, piece[:cut]))
+            yield whole
+            n_lines += count(whole)
             begun.clear()
-            n_lines += len(lines)
-            yield lines
-        if rest:
-            begun.append(rest)
-            n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
-            if n_begun > longest:
-                raise too_long(path, n_lines + 1)
-    if begun:
-        yield [b"".join(begun)]
+            n_begun = 0
+        begun.append(piece[cut:])
+        n_begun += len(begun[-1])
+        if n_begun > longest:
+            limit = longest >> 20
+            found = f"a line of more than {limit} MiB"
+            hint = f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}"
+            raise InputError(path, line_number(), found, "lines of text", hint)
+    rest = b"".join(begun)
+    if rest:
+        yield rest + b"\n"
 
 
 def line_limit() -> int:
@@ -315,14 +325,6 @@ def line_limit() -> int:
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
         raise ConfigError(f"found {LINE_LIMIT_NAME}={text}, expected a whole number of MiB")
     return int(text) << 20
-
-
-def too_long(path: StrPath, line_number: int) -> InputError:
-    """The error of a line beyond `line_limit`."""
-    limit = line_limit() >> 20
-    found = f"a line of more than {limit} MiB"
-    hint = f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}"
-    return InputError(path, line_number, found, "lines of text", hint)
 
 
 def read_pieces(

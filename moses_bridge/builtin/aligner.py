@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -26,14 +27,14 @@ from moses_bridge.base.progress import is_quiet, quiet, track, track_lines
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
 from moses_bridge.base.textio import (
+    StrPath,
     open_directory,
     open_write,
     read_lines,
     temporary_directory,
     write_lines,
 )
-from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
-from moses_bridge.formats.alignment import format_links
+from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.words import split_words
 
 # On a model of the library, an output, and whether its source is the target text.
@@ -54,6 +55,9 @@ TEXT_SUFFIXES = (".src", ".trg", ".srctrgc", ".aligns")
 PAIRS_IN_BLOCK = 10_000
 UNKNOWN = "0"  # the number of no word
 NO_SCORES = (-math.inf, -math.inf)
+Link = tuple[int, int]
+# (source, target), in the order of Moses's symal, on which the result depends.
+NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
 
 
 def align(
@@ -96,7 +100,6 @@ def align(
 def _links(
     texts: Sequence[Iterator[bytes]], sizes: Sequence[int], folder: Path, run: Callable[[str], None]
 ) -> Iterator[bytes]:
-    """Yield the lines of all parts, given their sizes in sentence pairs."""
     for number, size in enumerate(sizes, start=1):
         for text, name in zip(texts, NUMBERED, strict=True):
             _write_numbered(islice(text, size), folder / name)
@@ -341,7 +344,6 @@ def _linked(
     numbers: Sequence[Mapping[bytes, str]],
     models: Sequence[Any],
 ) -> Iterator[tuple[tuple[int, int], list[Link], tuple[float, float]]]:
-    """Yield the numbers of words, the links and the scores of sentence pairs."""
     sources, targets = (
         [[known.get(word, UNKNOWN) for word in line] for line in lines]
         for lines, known in zip(sides, numbers, strict=True)
@@ -373,3 +375,65 @@ def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
             )
     words = (enumerate(read_lines(directory / f"{name}.words"), start=1) for name in NUMBERED)
     return [{word: str(number) for number, word in each} for each in words], models
+
+
+def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> list[Link]:
+    """Links of one sentence pair from its two alignments, ascending; all are (source word, target word) from 0.
+
+    Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description for the 2005
+    IWSLT Speech Translation Evaluation", section 2: start with the intersection, add neighbours (diagonal ones
+    too) of the union where one of both words has no link, and finally add the links of either direction where
+    both words have none. Links are visited by target word, then by source word, as in symal.
+    """
+    one, other = set(forward), set(reverse)
+    links = one & other
+    sources = {source for source, _ in links}
+    targets = {target for _, target in links}
+    _grow(links, one | other, sources, targets)
+    for direction in (one, other):
+        for source, target in sorted(direction, key=_by_target):
+            if source not in sources and target not in targets:
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return sorted(links)
+
+
+def _by_target(link: Link) -> Link:
+    source, target = link
+    return target, source
+
+
+def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[int]) -> None:
+    """Add neighbours until a whole round adds none; a link added ahead is visited in the same round."""
+    n_before = -1
+    while len(links) > n_before:
+        n_before = len(links)
+        ahead = [_by_target(link) for link in links]
+        heapq.heapify(ahead)
+        while ahead:
+            target, source = heapq.heappop(ahead)
+            for step, jump in NEIGHBOURS:
+                near = (source + step, target + jump)
+                if near in links or near not in union:
+                    continue
+                if near[0] not in sources or near[1] not in targets:
+                    links.add(near)
+                    sources.add(near[0])
+                    targets.add(near[1])
+                    if _by_target(near) > (target, source):
+                        heapq.heappush(ahead, _by_target(near))
+
+
+def symmetrize(forward: StrPath, reverse: StrPath) -> Iterator[bytes]:
+    """Lines of symmetrised links from two files of links, both SOURCE-TARGET.
+
+    Raises:
+        InputError: a link is malformed, or one file is shorter.
+    """
+    for number, (one, other) in enumerate(read_parallel(forward, reverse), start=1):
+        yield format_links(
+            grow_diag_final_and(
+                parse_links(one, forward, number), parse_links(other, reverse, number)
+            )
+        )

@@ -19,10 +19,9 @@ from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.textio import is_stream, named_errors, read_lines, write_lines
 from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, RECORD_NAME, align, link_text
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
-from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.extraction.lexical import lexical_table, pair_scorer, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs, reordering_probs
-from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import (
@@ -30,7 +29,7 @@ from moses_bridge.builtin.language_model.kneser_ney import (
     estimate,
     pruning_thresholds,
 )
-from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import SPECIAL_WORDS, words_of_line
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 from moses_bridge.formats.phrase_table import in_brackets
 from moses_bridge.formats.plain_text import copy_form

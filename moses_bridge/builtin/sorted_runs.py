@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import ArrayFiles, Numbers, numbers_below
+from moses_bridge.base.array_file import ArrayFiles, numbers_below
 
 SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th of a shard too much into it
 
@@ -112,7 +112,9 @@ class SortedRuns:
         n_before = 0
         for slices in self._samples.shards(self._keys.read):
             columns = self._keys, self._values, self._counts
-            distinct = CountedKeys(*(_gathered(column, slices) for column in columns))
+            distinct = CountedKeys(
+                *(np.concatenate([column.read(*place) for place in slices]) for column in columns)
+            )
             places = np.arange(len(distinct.keys))
             if len(slices) > 1:
                 distinct, places = counted(*distinct)
@@ -129,7 +131,3 @@ class SortedRuns:
         for first, end in slices:
             self._numbers.write(first, numbers[done : done + end - first])
             done += end - first
-
-
-def _gathered(column: Numbers, slices: list[tuple[int, int]]) -> NDArray[Any]:
-    return np.concatenate([column.read(first, end) for first, end in slices])

@@ -41,7 +41,12 @@ def split_parts(
             groups.setdefault(pair.raw.group, []).append(pair)
     names = sorted(groups, key=lambda name: random_key(config.seed, name.encode()))
     n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
-    candidates = _candidates(names, groups, pairs, config, n_dev + n_test)
+    documents = [[pair.source.lower() for pair in groups[name]] for name in names]
+    always_in_train = [pair.source.lower() for pair in pairs if pair.raw.group is None]
+    far = _far_of_later(
+        documents, always_in_train, config.near_copy, n_dev + n_test, config.jobs or -1
+    )
+    candidates = zip(names, far, strict=True)
     most_near = 0.0
     parts: dict[str, list[CorpusPair]] = {}
     held_out: set[str] = set()
@@ -52,7 +57,8 @@ def split_parts(
             found = next(candidates, None)
             if found is None:
                 break
-            name, kept = found
+            name, is_far = found
+            kept = list(compress(groups[name], is_far))
             held_out.add(name)
             parts[part] += kept
             dropped[NEAR] += len(groups[name]) - len(kept)
@@ -62,22 +68,6 @@ def split_parts(
         del parts[part][size:]
     train = [pair for pair in pairs if pair.raw.group not in held_out]
     return {"train": _sample(train, config, dropped), "dev": parts["dev"], "test": parts["test"]}
-
-
-def _candidates(
-    names: list[str],
-    groups: dict[str, list[CorpusPair]],
-    pairs: list[CorpusPair],
-    config: CorpusConfig,
-    n_wanted: int,
-) -> Iterator[tuple[str, list[CorpusPair]]]:
-    """Groups in order of `names`, without near copies of later ones and of pairs without a group."""
-    texts = [[pair.source.lower() for pair in groups[name]] for name in names]
-    always_in_train = [pair.source.lower() for pair in pairs if pair.raw.group is None]
-    jobs = config.jobs or -1
-    far = _far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
-    for name, is_far in zip(names, far, strict=True):
-        yield name, list(compress(groups[name], is_far))
 
 
 def _far_of_later(

@@ -13,8 +13,7 @@ from tempfile import TemporaryFile
 from moses_bridge.base.errors import ToolError
 from moses_bridge.base.programs import error_tail, running
 from moses_bridge.corpus.debian_archive import find_apt
-from moses_bridge.corpus.text_pair import TextPair, tidy
-from moses_bridge.corpus.tokenization import sentence_pairs
+from moses_bridge.corpus.text_pair import TextPair, sentence_pairs, tidy
 
 HELP_PAGE = re.compile(r"usr/share/libreoffice/help/[^/]+/(.+\.html)$")
 PARAGRAPH_TAGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})

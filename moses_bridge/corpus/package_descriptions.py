@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
 
 from moses_bridge.base.textio import read_lines
-from moses_bridge.corpus.text_pair import TextPair, tidy
-from moses_bridge.corpus.tokenization import sentence_pairs
+from moses_bridge.corpus.text_pair import TextPair, sentence_pairs, tidy
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
 # The translators' web form shows a no-break space as this dot, often left in the text.
@@ -39,8 +38,8 @@ class Passage:
 def read_descriptions(path: Path, language: str) -> dict[str, Description]:
     """Read an index of descriptions (Translation-XX), by Description-md5; the first of equal sums stays."""
     descriptions: dict[str, Description] = {}
-    for stanza in _stanzas(path):
-        fields = dict(_fields(stanza))
+    for has_text, stanza in groupby(read_lines(path), lambda line: bool(line.strip())):
+        fields = _fields(stanza) if has_text else {}
         title, *body = fields.get(f"Description-{language}", [""])
         md5 = " ".join(fields.get("Description-md5", [])).strip()
         if md5 and title:
@@ -49,30 +48,16 @@ def read_descriptions(path: Path, language: str) -> dict[str, Description]:
     return descriptions
 
 
-def _stanzas(path: Path) -> Iterator[list[str]]:
-    stanza: list[str] = []
-    for line in read_lines(path):
-        if line.strip():
-            stanza.append(line.decode("utf-8", errors="replace"))
-        elif stanza:
-            yield stanza
-            stanza = []
-    if stanza:
-        yield stanza
-
-
-def _fields(stanza: list[str]) -> Iterator[tuple[str, list[str]]]:
-    name, values = "", list[str]()
-    for line in stanza:
+def _fields(stanza: Iterable[bytes]) -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = {}
+    values = list[str]()
+    for line in (line.decode("utf-8", errors="replace") for line in stanza):
         if line.startswith((" ", "\t")):
             values.append(line[1:].rstrip())
-            continue
-        if name:
-            yield name, values
-        name, _, value = line.partition(":")
-        values = [value.strip()]
-    if name:
-        yield name, values
+        else:
+            name, _, value = line.partition(":")
+            values = fields[name] = [value.strip()]
+    return fields
 
 
 def description_pairs(

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
+from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Case, Origin
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.machine import n_processors
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.programs import worker_pool
+from moses_bridge.base.progress import Progress
 from moses_bridge.base.provenance import digests_by_name, file_digest
 from moses_bridge.base.textio import write_bytes, write_lines
 from moses_bridge.corpus.corpus_config import CorpusConfig
@@ -24,13 +32,14 @@ from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import CorpusPair, TextPair, n_words
-from moses_bridge.corpus.tokenization import tokenize_lines
 from moses_bridge.formats.plain_text import FORM_NAME, casing_path, in_case, learn_casing
-from moses_bridge.formats.tokenization import WITHOUT_BLANKS, tokenizer_of
+from moses_bridge.formats.tokenization import WITHOUT_BLANKS, tokenize_lines, tokenizer_of
 
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
+LINES_PER_TASK = 1000
+FEWEST_LINES_FOR_PROCESSES = 8000
 
 
 @dataclass(frozen=True)
@@ -223,8 +232,8 @@ def _tokenize(
     pairs: list[TextPair], tokenizers: dict[str, str], source: str, target: str, jobs: int
 ) -> list[CorpusPair]:
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    sources = tokenize_lines(texts[0], source, tokenizers[source], jobs)
-    targets = tokenize_lines(texts[1], target, tokenizers[target], jobs)
+    sources = _tokenize_lines(texts[0], source, tokenizers[source], jobs)
+    targets = _tokenize_lines(texts[1], target, tokenizers[target], jobs)
     return [CorpusPair(*row) for row in zip(pairs, sources, targets, strict=True)]
 
 
@@ -310,3 +319,22 @@ def _write(
                 write_lines(out / name, map(str.encode, lines))
     write_bytes(out / FORM_NAME, json.dumps(asdict(report), indent=2).encode() + b"\n")
     write_lines(finished, (pair.source.encode() for pair in parts["train"]))
+
+
+def _tokenize_lines(lines: Sequence[str], language: str, tokenizer: str, jobs: int) -> list[str]:
+    """Tokenise lines on `jobs` processes; 0 takes one for each processor."""
+    tokenize = partial(tokenize_lines, language=language, tokenizer=tokenizer)
+    tasks = list(blocks_of(lines, LINES_PER_TASK))
+    n_processes = (jobs or n_processors()) if len(lines) >= FEWEST_LINES_FOR_PROCESSES else 1
+    tokenized: list[str] = []
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(f"tokenising {language}", len(lines)))
+        chunks: Iterator[list[str]] = map(tokenize, tasks)
+        if n_processes > 1:
+            ignore_interrupt = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # left to the parent
+            pool = worker_pool(n_processes, get_context("spawn"), *ignore_interrupt)
+            chunks = stack.enter_context(pool).map(tokenize, tasks)
+        for chunk in chunks:
+            tokenized.extend(chunk)
+            progress.update(len(chunk))
+    return tokenized

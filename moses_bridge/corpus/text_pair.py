@@ -1,10 +1,13 @@
-"""A pair of texts translating each other, and the repair of damage done in transport."""
+"""A pair of texts translating each other, its sentences, and the repair of damage done in transport."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from moses_bridge.formats.tokenization import split_sentences
 
 SPACES = re.compile(r"\s+")
 INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -45,6 +48,17 @@ def _decode_run(match: re.Match[str]) -> str:
         return match.group().encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
         return match.group()
+
+
+def sentence_pairs(
+    group: str | None, left: str, right: str, source: str, target: str
+) -> Iterator[TextPair]:
+    """Split two texts into the same number of sentences; else yield them whole."""
+    sources, targets = split_sentences(left, source), split_sentences(right, target)
+    if len(sources) != len(targets):
+        sources, targets = [left], [right]
+    for one, other in zip(sources, targets, strict=True):
+        yield TextPair(group, one, other)
 
 
 @dataclass(frozen=True, slots=True)

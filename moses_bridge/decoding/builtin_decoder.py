@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Self
 
+from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.compiled.notice import CompilationNotice
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import open_write
-from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
+from moses_bridge.builtin.decoder.batches import BatchTranslator, Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translation,
@@ -42,6 +44,8 @@ from moses_bridge.formats.words import as_text
 # The compiled parts, with the time to compile them.
 READING = "the reading of a model (10 s to a minute)"
 SEARCH = "the search of the built-in decoder (20 s to a minute)"
+# The number of the first line, the lines, and the arguments of `BuiltinDecoder.work`.
+TextPart = tuple[int, Sequence[bytes], tuple[Weights | None, int | None]]
 
 
 class BuiltinDecoder:
@@ -69,7 +73,6 @@ class BuiltinDecoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the processes of neural models."""
         self.scorers.end()
 
     def decode(
@@ -113,18 +116,17 @@ class BuiltinDecoder:
         Raises:
             ConfigError: as for `Decoder.decode`.
         """
-        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
+        nbest, config = None, self._config
+        if nbest_size is not None:
+            check_nbest_size(nbest_size)
+            form = config.nbest_factor, config.segmentation, config.alignment
+            nbest = NBestFormat(nbest_size, *form)
         model, limits = self._model, self._limits
         given = {**model.ini.weights, **(weights or {})}
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
         weighted = make_weighted_model(model, model.weight_vector(given), self._alone)
         translator = Translator(model, weighted, limits, model.sparse_weights(given))
-        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
-
-    def _nbest_format(self, nbest_size: int) -> NBestFormat:
-        check_nbest_size(nbest_size)
-        config = self._config
-        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
+        return Work(translator, nbest, self._neural, neural)
 
 
 def write_translations(
@@ -164,3 +166,70 @@ def _limits(model: Model, config: DecoderConfig) -> Limits:
         values.beam,
         values.early_distortion,
     )
+
+
+class PartTranslator:
+    """Translates parts of texts in a worker, preparing for weights when they are first used.
+
+    Paths of the ini may be relative to the working directory, `folder`.
+
+    Raises:
+        UserError: the machine of the worker has no such directory.
+    """
+
+    def __init__(self, folder: str, ini: Path, config: DecoderConfig) -> None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise UserError(
+                f"{error} on a machine of the cluster: a decoder needs the same directories on all of them"
+            ) from error
+        self._decoder = BuiltinDecoder(ini, config, 1)
+        self._arguments: tuple[Weights | None, int | None] | None = None
+        self._opened: tuple[Work, BatchTranslator]
+
+    def __call__(self, part: TextPart) -> list[Translation]:
+        """Translate the lines of a part, in order."""
+        first, lines, arguments = part
+        if arguments != self._arguments:
+            work = self._decoder.work(*arguments)
+            self._opened = work, work.open(self._decoder.scorers)
+            self._arguments = arguments
+        work, translator = self._opened
+        return translator.translate_batch(first, lines, work.nbest)
+
+
+class ClusterDecoder(BuiltinDecoder):
+    """The decoder with the parts of a text distributed over the processes of a cluster.
+
+    Each worker reads the model, so its files and the commands of neural models must be in the same directories
+    on all machines. The model is loaded here too, to find errors in it or in weights.
+
+    Raises:
+        ConfigError: the settings ask for Moses.
+    """
+
+    def __init__(self, ini: Path, config: DecoderConfig, cluster: Cluster) -> None:
+        if config.chosen_kind != "builtin":
+            raise ConfigError(
+                'a cluster decodes by the built-in decoder alone: set kind = "builtin" in [decoder]'
+            )
+        super().__init__(ini, config, 1)
+        self._workers = cluster.workers(partial(PartTranslator, os.getcwd(), ini, config))
+
+    def __enter__(self) -> Self:
+        self._workers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._workers.__exit__()
+
+    def translations(
+        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
+    ) -> Iterator[Translation]:
+        """See `BuiltinDecoder.translations`."""
+        size = self.work(weights, nbest_size).lines_per_task
+        firsts = range(0, len(lines), size)
+        parts = ((first, lines[first : first + size], (weights, nbest_size)) for first in firsts)
+        return chain.from_iterable(self._workers.map_in_order(parts))

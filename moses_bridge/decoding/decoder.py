@@ -78,7 +78,6 @@ class MosesDecoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the ini written for Moses."""
         self._written.close()
 
     def decode(
@@ -129,9 +128,13 @@ class MosesDecoder:
             limits = [f"{each.name} table-limit={config.table_limit}" for each in _tables(ini)]
             command += ["-feature-overwrite", " ".join(limits)] if limits else []
         if weights:
-            _check_overwrite(ini, weights)
-            values = {name: map(format_weight, row) for name, row in weights.items()}
-            texts = [f"{name}= {b' '.join(row).decode()}" for name, row in values.items()]
+            for name, values in weights.items():
+                if len(values) != (expected := _n_weights(ini, name)):
+                    raise ConfigError(f"{len(values)} weights of {name}; {ini.path} has {expected}")
+            texts = [
+                f"{name}= {b' '.join(map(format_weight, row)).decode()}"
+                for name, row in weights.items()
+            ]
             command += ["-weight-overwrite", " ".join(texts)]
         return command
 
@@ -157,13 +160,6 @@ def _tables(ini: MosesIni) -> list[Feature]:
 
 def _unless_in_ini(ini: MosesIni, section: str, default: int) -> int | None:
     return default if section not in ini.settings else None
-
-
-def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
-    for name, values in weights.items():
-        expected = _n_weights(ini, name)
-        if len(values) != expected:
-            raise ConfigError(f"{len(values)} weights of {name}; {ini.path} has {expected}")
 
 
 def _n_weights(ini: MosesIni, name: str) -> int:

@@ -13,10 +13,10 @@ from moses_bridge.base.progress import track_lines
 from moses_bridge.base.text_lines import read_parallel, read_text_lines
 from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, rescored_lines
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,

@@ -34,22 +34,18 @@ class TextValues:
         self._ids: dict[bytes, int] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
-        """The value of each text, *Shape:* (n_texts,); calls with some thousand texts are most efficient.
+        """The value of each text, *Shape:* (n_texts,); UserError if the model fails, or one is not finite.
 
-        Raises:
-            UserError: the model fails, or a value is not a finite number.
+        Calls with some thousand texts are most efficient.
         """
         if not texts:
             return np.zeros(0)
         split = [split_words(text) for text in texts]
-        self._encode({word for words in split for word in words})
+        new = [*{word for words in split for word in words}.difference(self._ids)]
+        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
         ngrams = np.concatenate([self._ngrams(words) for words in split])
         starts = np.cumsum([0, *(len(words) + 1 for words in split[:-1])])
         return np.add.reduceat(self._memo(ngrams).astype(np.float64), starts)
-
-    def _encode(self, words: set[bytes]) -> None:
-        new = [*words.difference(self._ids)]
-        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
 
     def _ngrams(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """The n-grams of a text, one for each word and its end, *Shape:* (n_words + 1, order)."""

@@ -7,6 +7,7 @@ ConvertWeightArgs).
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,6 @@ def as_version_2(lines: Sequence[bytes], sections: Sections, path: Path) -> tupl
             or a weight is not a finite number.
     """
     conversion = _Conversion(sections, path)
-    conversion.convert()
     kept = [
         b"" if section in CONVERTED else line
         for line, (section, _) in zip(lines, sections, strict=True)
@@ -62,108 +62,98 @@ class _Conversion:
 
     def __init__(self, sections: Sections, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, list[Entry]] = {}
+        self._entries = defaultdict[str, list[Entry]](list)
         for number, (section, text) in enumerate(sections, start=1):
             if text:
-                self._entries.setdefault(section, []).append((number, text))
+                self._entries[section].append((number, text))
         self.features: list[str] = []
         self.weights: list[str] = []
-
-    def convert(self) -> None:
-        self._penalty("WordPenalty", "weight-w")
+        self._weigh_one("WordPenalty", "weight-w")
         self._models("lmodel-file", "weight-l")
-        self._penalty("UnknownWordPenalty", "weight-u")
+        self._weigh_one("UnknownWordPenalty", "weight-u")
         self._models("generation-file", "weight-generation")
-        if "weight-d" in self._entries:
-            self.features.append("Distortion")
-            self._weigh("Distortion0", self._take("weight-d", 1))
+        self.features += self._weigh_one("Distortion", "weight-d")
         self._models("distortion-file", "weight-d")
-        if "weight-p" in self._entries:
-            self.features.append("PhrasePenalty")
-            self._penalty("PhrasePenalty", "weight-p")
+        self.features += self._weigh_one("PhrasePenalty", "weight-p")
         self.features += ["WordPenalty", "UnknownWordPenalty"]
         self._models("ttable-file", "weight-t")
         for section in ("weight-l", "weight-generation", "weight-d", "weight-t"):
-            for number, text in self._entries.get(section, []):
-                raise InputError(
-                    self._path, number, f"one more weight, {text}", "as many as scores"
-                )
+            for number, text in self._entries[section]:
+                raise self._fault(number, f"one more weight, {text}", "as many as scores")
 
-    def _penalty(self, kind: str, section: str) -> None:
-        if section in self._entries:
-            self._weigh(f"{kind}0", self._take(section, 1))
+    def _fault(self, number: int | None, found: str, expected: str) -> InputError:
+        return InputError(self._path, number, found, expected)
+
+    def _weigh_one(self, kind: str, section: str) -> list[str]:
+        """Weigh a feature with one score; return its line, none without a weight."""
+        if not self._entries[section]:
+            return []
+        self._weigh(f"{kind}0", section, 1)
+        return [kind]
 
     def _models(self, section: str, weight_section: str) -> None:
         """Convert the models of a section; each takes the next weights."""
-        n_of_kind: dict[str, int] = {}
-        for index, (number, text) in enumerate(self._entries.get(section, [])):
+        n_of_kind = Counter[str]()
+        for index, (number, text) in enumerate(self._entries[section]):
             fields = text.split()
             if len(fields) < 4 + (section == "ttable-file"):
-                raise InputError(self._path, number, repr(text), "kind, factors, scores and path")
+                raise self._fault(number, repr(text), "kind, factors, scores and path")
             feature, n_scores = self._feature(section, index, number, fields)
             kind = feature.split()[0]
             self.features.append(feature)
-            self._weigh(
-                f"{kind}{n_of_kind.get(kind, 0)}", self._take(weight_section, n_scores, number)
-            )
-            n_of_kind[kind] = n_of_kind.get(kind, 0) + 1
+            self._weigh(f"{kind}{n_of_kind[kind]}", weight_section, n_scores, number)
+            n_of_kind[kind] += 1
 
     def _feature(
         self, section: str, index: int, number: int, fields: Sequence[str]
     ) -> tuple[str, int]:
         if section == "lmodel-file":
-            kind = self._kind(LM_KINDS, fields[0], number)
-            line = f"{kind} factor={fields[1]} order={fields[2]} path={fields[3]}"
-            oov = self._entries.get("lmodel-oov-feature", [])[index : index + 1]
+            line = f"{self._kind(LM_KINDS, fields[0], number)} factor={fields[1]} order={fields[2]}"
+            oov = self._entries["lmodel-oov-feature"][index : index + 1]
             if oov and oov[0][1] != "0":
-                return f"{line} num-features=2 oov-feature=1", 2
-            return f"{line} num-features=1", 1
+                return f"{line} path={fields[3]} num-features=2 oov-feature=1", 2
+            return f"{line} path={fields[3]} num-features=1", 1
+        limit = ""
         if section == "ttable-file":
             kind = self._kind(TABLE_KINDS, fields[0], number)
-            line = (
-                f"{kind} {_factors(fields[1], fields[2])} num-features={fields[3]} path={fields[4]}"
-            )
-            return line + self._table_limit(index), self._whole(fields[3], number)
-        if section == "generation-file":
-            line = f"Generation {_factors(fields[0], fields[1])} num-features={fields[2]} path={fields[3]}"
-            return line, self._whole(fields[2], number)
-        source, _, target = fields[0].partition("-")
-        line = f"LexicalReordering type={fields[1]} {_factors(source, target)} num-features={fields[2]}"
-        return f"{line} path={fields[3]}", self._whole(fields[2], number)
+            _, source, target, n_scores, path = fields[:5]
+            limit = self._table_limit(index)
+        elif section == "generation-file":
+            kind = "Generation"
+            source, target, n_scores, path = fields[:4]
+        else:
+            kind = f"LexicalReordering type={fields[1]}"
+            source, _, target = fields[0].partition("-")
+            n_scores, path = fields[2:4]
+        if not (n_scores.isascii() and n_scores.isdigit()):
+            raise self._fault(number, f"{n_scores!r} scores", "a whole number")
+        line = f"{kind} input-factor={source} output-factor={target} num-features={n_scores}"
+        return f"{line} path={path}{limit}", int(n_scores)
 
     def _table_limit(self, index: int) -> str:
         """The limit of a table; a single one applies to all."""
-        limits = self._entries.get("ttable-limit", [])
+        limits = self._entries["ttable-limit"]
         if not limits:
             return ""
         if index >= len(limits) > 1:
-            raise InputError(
-                self._path, limits[-1][0], f"{len(limits)} limits", "one for each table"
-            )
+            raise self._fault(limits[-1][0], f"{len(limits)} limits", "one for each table")
         return f" table-limit={limits[index if len(limits) > 1 else 0][1]}"
 
     def _kind(self, kinds: dict[str, str], kind: str, number: int) -> str:
         if kind not in kinds:
-            raise InputError(self._path, number, f"the kind {kind}", f"one of {', '.join(kinds)}")
+            raise self._fault(number, f"the kind {kind}", f"one of {', '.join(kinds)}")
         return kinds[kind]
 
-    def _whole(self, text: str, number: int) -> int:
-        if not (text.isascii() and text.isdigit()):
-            raise InputError(self._path, number, f"{text!r} scores", "a whole number")
-        return int(text)
-
-    def _take(self, section: str, n_weights: int, number: int | None = None) -> list[str]:
-        entries = self._entries.get(section, [])
+    def _weigh(self, name: str, section: str, n_weights: int, number: int | None = None) -> None:
+        """Give a feature the next weights of a section."""
+        entries = self._entries[section]
         if len(entries) < n_weights:
             found = f"{len(entries)} weights left in [{section}]"
-            raise InputError(self._path, number, found, f"{n_weights}, one for each score")
-        for line_number, text in entries[:n_weights]:
+            raise self._fault(number, found, f"{n_weights}, one for each score")
+        taken, self._entries[section] = entries[:n_weights], entries[n_weights:]
+        for line_number, text in taken:
             finite_weight(text, self._path, line_number)
-        self._entries[section] = entries[n_weights:]
-        return [text for _, text in entries[:n_weights]]
-
-    def _weigh(self, name: str, weights: Sequence[str]) -> None:
-        self.weights.append(f"{name}= {' '.join(weights)}")
+        self.weights.append(f"{name}= {' '.join(text for _, text in taken)}")
 
 
 def finite_weight(text: str, path: Path, line_number: int) -> float:
@@ -172,7 +162,3 @@ def finite_weight(text: str, path: Path, line_number: int) -> float:
     if not math.isfinite(value):
         raise InputError(path, line_number, f"the weight {text!r}", "a finite number")
     return value
-
-
-def _factors(source: str, target: str) -> str:
-    return f"input-factor={source} output-factor={target}"

@@ -10,16 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moses_bridge.base.compiled.bytes_by_name import BAR, BLANK, MINUS, NINE, ZERO
+from moses_bridge.base.compiled.bytes_by_name import BAR, BLANK, MINUS
 from moses_bridge.base.compiled.inner import inner
-from moses_bridge.base.compiled.number_reader import digit, is_exact, read_number, value_of
+from moses_bridge.base.compiled.number_reader import (
+    NO_NUMBER,
+    is_exact,
+    read_number,
+    read_whole,
+    value_of,
+)
 from moses_bridge.base.compiled.scanning import next_token
 
 BAR_LENGTH = 3
-MAX_DIGITS = 9
 EQUALS, AMPERSAND = ord("="), ord("&")
 ESCAPED_BAR = np.frombuffer(b"&#124;&#124;&#124;", np.uint8)  # written by `nbest.escape_bars`
-NOT_PLAIN = -1
+NOT_PLAIN = NO_NUMBER
 
 
 class EntryFields(NamedTuple):
@@ -75,15 +80,15 @@ def read_segmentation(text: Any, start: int, end: int, n_words: int, segments: A
     n_segments = last_place = 0
     token, at = next_token(text, start, end)
     while token < at and not _is_bar(text, token, at, end):
-        first, after = _digits(text, token, at)
+        first, after = read_whole(text, token, at)
         last = first
         if after < at and text[after] == MINUS:
-            last, after = _digits(text, after + 1, at)
+            last, after = read_whole(text, after + 1, at)
         if first == NOT_PLAIN or last == NOT_PLAIN or after >= at or text[after] != EQUALS:
             return NOT_PLAIN
-        place, after = _digits(text, after + 1, at)
+        place, after = read_whole(text, after + 1, at)
         if after < at and text[after] == MINUS:
-            place_end, after = _digits(text, after + 1, at)
+            place_end, after = read_whole(text, after + 1, at)
             place = NOT_PLAIN if place_end == NOT_PLAIN else place
         if place < last_place or after != at or (n_segments == 0 and place > 0):
             return NOT_PLAIN
@@ -143,15 +148,5 @@ def without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
 def whole_number(text: Any, start: int, end: int) -> int:
     """The number between blanks; NOT_PLAIN if there is anything but digits."""
     first, last = without_blanks(text, start, end)
-    number, after = _digits(text, first, last)
+    number, after = read_whole(text, first, last)
     return number if after == last else NOT_PLAIN
-
-
-@inner
-def _digits(text: Any, start: int, end: int) -> tuple[int, int]:
-    """The whole number beginning at `start` and its end; NOT_PLAIN without digits, or with too many."""
-    number, at = 0, start
-    while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
-        number = 10 * number + digit(text[at])
-        at += 1
-    return (number if 0 < at - start <= MAX_DIGITS else NOT_PLAIN), at

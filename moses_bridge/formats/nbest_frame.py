@@ -66,7 +66,6 @@ def _label(name: str, names: Sequence[str]) -> str:
 
 
 def _entry(row: Mapping[str, Any], labels: Mapping[str, str], where: str) -> NBestEntry:
-    """A row as an entry."""
     sentence = finite_number(row[SENTENCE], f"{where}, {SENTENCE}")
     if sentence < 0 or sentence != int(sentence):
         raise UserError(f"{where}, {SENTENCE}: found {sentence}, expected a whole number from 0")

@@ -226,7 +226,6 @@ class ScorerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process."""
         self._program.close()
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
@@ -334,7 +333,6 @@ class ScorerProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the processes."""
         self.end()
 
     def start(self, commands: Sequence[tuple[str, ...]], n_processes: int) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.compiled.plain_numbers import are_plain_numbers
+from moses_bridge.base.compiled.number_reader import are_plain_numbers
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.row_columns import (

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.compiled.plain_numbers import plain_numbers
+from moses_bridge.base.compiled.number_reader import plain_numbers
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
 

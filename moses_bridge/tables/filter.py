@@ -37,7 +37,6 @@ class SourcePhrases:
         self._grow(max_phrase_words)
 
     def __contains__(self, words: Sequence[bytes]) -> bool:
-        """Whether the words are consecutive in one of the sentences."""
         if len(words) > self._n_words:
             self._grow(len(words))
         return tuple(words) in self._phrases

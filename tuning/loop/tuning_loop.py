@@ -16,7 +16,7 @@ from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
-from moses_bridge.decoding.cluster_decoder import ClusterDecoder
+from moses_bridge.decoding.builtin_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini

@@ -142,7 +142,6 @@ def _digest() -> str:
 
 
 def _processor() -> tuple[str, str]:
-    """The processor's name and features."""
     try:
         features = binding.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM does not know those of this one
@@ -173,7 +172,6 @@ def _private(folder: Path) -> Path:
 
 
 def _remove_unused(root: Path) -> None:
-    """Remove folders of sources, processors or versions not used for a month."""
     for folder in root.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:

@@ -32,7 +32,6 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop noticing."""
         event.unregister(COMPILATION, self)
 
     def on_start(self, event: Any) -> None:

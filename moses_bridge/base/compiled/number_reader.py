@@ -6,10 +6,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_bridge.base.compiled.bytes_by_name import (
+    BLANK,
     LARGE_E,
     MINUS,
+    NEWLINE,
     NINE,
     PLUS,
     POINT,
@@ -17,6 +20,7 @@ from moses_bridge.base.compiled.bytes_by_name import (
     ZERO,
 )
 from moses_bridge.base.compiled.inner import inner
+from moses_bridge.base.compiled.kept_code import njit
 
 # A mantissa below 2^53 and a power of ten up to 22 are both exact as doubles, so one operation rounds
 # as float() does (Clinger 1990, section 4).
@@ -26,6 +30,8 @@ FULL_MANTISSA = 10**17  # one digit more still goes into 63 bits
 MAX_EXPONENT = 100_000  # beyond all doubles; larger ones would overflow while they are read
 LARGEST_POWER = 308  # of ten that is a double
 NO_NUMBER = -1
+MAX_DIGITS = 9  # of a whole number, which cannot overflow 32 bits
+LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^308, so it is finite
 
 
 class Decimal(NamedTuple):
@@ -118,6 +124,16 @@ def digit(byte: Any) -> Any:
 
 
 @inner
+def read_whole(text: Any, start: int, end: int) -> tuple[int, int]:
+    """The whole number beginning at `start` and its end; NO_NUMBER without digits, or with more than nine."""
+    number, at = 0, start
+    while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
+        number = 10 * number + digit(text[at])
+        at += 1
+    return (number if 0 < at - start <= MAX_DIGITS else NO_NUMBER), at
+
+
+@inner
 def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
     """The end of the exponent after "e" (NO_NUMBER if it has no digits), and its value."""
     is_negative = at < end and text[np.uintp(at)] == MINUS
@@ -130,3 +146,70 @@ def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
     if at == first:
         return NO_NUMBER, 0
     return at, -power if is_negative else power
+
+
+def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
+    """Whether each row, ended by a line feed, has n_columns finite numbers (18 digits or fewer)."""
+    return bool(_are_plain(np.frombuffer(rows, np.uint8), n_columns))
+
+
+def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
+    """The numbers of rows, each ended by a line feed, *Shape:* (n_rows, n_columns).
+
+    None if one of them needs float() for reading or rounding (see `number_reader`), or a row has another number
+    of them.
+    """
+    n_rows = rows.count(b"\n")
+    if 2 * n_rows * n_columns > len(rows):
+        return None
+    values = np.empty((n_rows, n_columns))
+    return values if _read_plain(np.frombuffer(rows, np.uint8), values) else None
+
+
+@njit(nogil=True)
+def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
+    at = 0
+    while at < len(text):
+        n_found = 0
+        at = _after_blanks(text, at)
+        while text[at] != NEWLINE:
+            number = read_number(text, at, len(text))
+            is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
+            if not (is_finite and _ends(text, number.end)):
+                return False
+            n_found += 1
+            at = _after_blanks(text, number.end)
+        if n_found != n_columns:
+            return False
+        at += 1
+    return True
+
+
+@njit(nogil=True)
+def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
+    at = 0
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            number = read_number(text, _after_blanks(text, at), len(text))
+            if not (is_exact(number) and _ends(text, number.end)):
+                return False
+            values[row, column] = value_of(number)
+            at = number.end
+        at = _after_blanks(text, at)
+        if text[at] != NEWLINE:
+            return False
+        at += 1
+    return True
+
+
+@inner
+def _after_blanks(text: NDArray[np.uint8], at: int) -> int:
+    while text[at] == BLANK:
+        at += 1
+    return at
+
+
+@inner
+def _ends(text: NDArray[np.uint8], end: int) -> bool:
+    """Whether a number ends here, followed by a blank or the end of the line."""
+    return bool(end != NO_NUMBER and (text[end] == BLANK or text[end] == NEWLINE))

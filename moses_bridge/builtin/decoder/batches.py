@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
-from typing import Protocol
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import keep_freed_memory
 from moses_bridge.base.programs import worker_pool
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers, Command, NewValues
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.formats.ngram_scorer import LostScorer, NeuralLm, NgramScorer, NoScorer
@@ -30,73 +29,56 @@ NEURAL_TASKS_PER_PROCESS = 3  # several, so that no process waits long for the l
 PARENT_CHECK_SECONDS = 1.0
 
 
-class BatchTranslator(Protocol):
-    """Translates consecutive lines."""
-
-    def translate_batch(
-        self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
-    ) -> list[Translation]:
-        """The best translation and n-best lines of each line; first_id is the sentence id of the first."""
-        ...
-
-
-@dataclass(frozen=True)
-class NeuralWork:
-    """Neural models among the features, and the weight of each."""
-
-    lms: tuple[NeuralLm, ...]
-    weights: tuple[float, ...]
-
-    def start(self, translator: Translator, scorers: Sequence[NgramScorer]) -> NeuralTranslator:
-        """Return a translator using these models, given their scorers."""
-        features = [
-            NeuralFeature(lm.name, weight, scorer, translator.model.target_words)
-            for lm, weight, scorer in zip(self.lms, self.weights, scorers, strict=True)
-        ]
-        return NeuralTranslator(translator, features)
+BatchTranslator = Translator | NeuralTranslator  # translates consecutive lines
 
 
 @dataclass(frozen=True)
 class Work:
-    """The part of the work common to all processes; without `nbest` there are no n-best lists."""
+    """The part of the work common to all processes; without `nbest` there are no n-best lists.
+
+    `lms` are the neural models among the features, with their weights.
+    """
 
     translator: Translator
     nbest: NBestFormat | None
-    neural: NeuralWork | None = None
+    lms: tuple[NeuralLm, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def lines_per_task(self) -> int:
         """Smallest number of lines translated at a time."""
-        return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
-
-    @property
-    def commands(self) -> list[Command]:
-        """The commands of the neural models."""
-        return [] if self.neural is None else [lm.command for lm in self.neural.lms]
+        return LINES_PER_NEURAL_TASK if self.lms else LINES_PER_TASK
 
     def open(self, cached: CachedScorers, number: int = 0) -> BatchTranslator:
         """Return a translator for this process, by its number among those translating the text."""
-        if self.neural is None:
+        if not self.lms:
             return self.translator
         keep_freed_memory()  # each text has tables of n-grams that grow
-        scorers = [cached.of(command, number) for command in self.commands]
+        scorers = [cached.of(lm.command, number) for lm in self.lms]
         if any(scorer.reads_source for scorer in scorers):
             check_links(self.translator.model.table)
-        return self.neural.start(self.translator, scorers)
+        return self._with_scorers(scorers)
+
+    def _with_scorers(self, scorers: Sequence[NgramScorer]) -> NeuralTranslator:
+        features = [
+            NeuralFeature(lm.name, weight, scorer, self.translator.model.target_words)
+            for lm, weight, scorer in zip(self.lms, self.weights, scorers, strict=True)
+        ]
+        return NeuralTranslator(self.translator, features)
 
     def compile(self) -> None:
         """Translate a word, so that forked processes need not compile anything."""
-        if self.neural is None:
+        if not self.lms:
             self.translator.translate_batch(0, [b"a"], self.nbest)
             return
-        self._compile_with(self.neural, reads_source=False)
+        self._compile_with(reads_source=False)
         with contextlib.suppress(InputError):  # without good links, no model may see the source
             check_links(self.translator.model.table)
-            self._compile_with(self.neural, reads_source=True)
+            self._compile_with(reads_source=True)
 
-    def _compile_with(self, neural: NeuralWork, reads_source: bool) -> None:
-        scorers = [NoScorer(reads_source) for _ in neural.lms]
-        neural.start(self.translator, scorers).translate_batch(0, [b"a"], self.nbest)
+    def _compile_with(self, reads_source: bool) -> None:
+        scorers = [NoScorer(reads_source) for _ in self.lms]
+        self._with_scorers(scorers).translate_batch(0, [b"a"], self.nbest)
 
 
 def translate_lines(
@@ -128,7 +110,7 @@ def translate_lines(
 
 
 def _task_size(work: Work, n_lines: int, jobs: int) -> int:
-    if work.neural is None:
+    if not work.lms:
         return work.lines_per_task
     n_tasks = NEURAL_TASKS_PER_PROCESS * jobs if jobs > 1 else 1
     share = -(-n_lines // n_tasks)
@@ -151,16 +133,16 @@ def _translate_in_parallel(
                 scorers.queue(news)
                 yield from translations
     except LostScorer as lost:
-        raise scorers.failure(lost) from lost
+        raise scorers.processes.failure(lost) from lost
 
 
 def _prepare(work: Work, lines: Sequence[bytes], n_processes: int, scorers: CachedScorers) -> None:
     """Choose the phrase pairs and compile the search once, before the processes start."""
-    if work.neural is None:
+    if not work.lms:
         for line in lines:
             work.translator.choose(line)
     else:  # each process chooses for itself, since the choice depends on what the models see
-        scorers.start(work.commands, n_processes)
+        scorers.processes.start([lm.command for lm in work.lms], n_processes)
         work.open(scorers)
     work.compile()
 

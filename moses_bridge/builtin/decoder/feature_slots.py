@@ -22,8 +22,3 @@ UNKNOWN_WORD = 11
 PHRASE_TABLE = 12
 
 Vector = NDArray[np.float64]
-
-
-def n_features(n_table_scores: int, n_sparse_sums: int, n_further_models: int) -> int:
-    """Length of a vector of features or weights; n_sparse_sums is 1 with sparse features, else 0."""
-    return PHRASE_TABLE + n_table_scores + n_sparse_sums + n_further_models

@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
-from moses_bridge.builtin.decoder.features import score_path
-from moses_bridge.builtin.decoder.future_costs import FutureCosts, combined, no_costs
-from moses_bridge.builtin.decoder.given_phrases import add_given_scores
 from moses_bridge.builtin.decoder.jumps import DISCONTINUOUS, early_cost, orientation, words_between
-from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
+from moses_bridge.builtin.decoder.lattice import Paths, score_path, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
@@ -25,9 +22,9 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import FutureCosts, Options, combined, no_costs
 from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.translator import Translation, Translator
+from moses_bridge.builtin.decoder.translator import Translation, Translator, add_given_scores
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -207,7 +204,6 @@ def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
 
 
 def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
-    """The best derivations of a stack that can be finished, best first."""
     future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
@@ -221,7 +217,6 @@ def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, 
 
 
 def _future_cost(covered: int, costs: FutureCosts) -> float:
-    """Sum the future costs of the uncovered spans."""
     total, start = 0.0, 0
     for position in range(covered.bit_length()):
         if covered >> position & 1:
@@ -286,7 +281,6 @@ def _derivation(
     translator: Translator, sentence: SentenceOptions, numbers: dict[Phrase, int], entry: NBestEntry,
     nbest: StrPath,
 ) -> list[int]:  # fmt: skip
-    """The options of an entry, in target order."""
     words = split_words(without_escaped_bars(entry.words))
     target = target_numbers(translator.model, sentence, words)
     derivation = []

@@ -229,7 +229,6 @@ def _text(ini: MosesIni, section: str, default: str) -> tuple[int, str]:
 
 
 def _bytes(ini: MosesIni, section: str, default: str) -> bytes:
-    """The first line of a section as the bytes of the file."""
     return _text(ini, section, default)[1].encode("utf-8", "surrogateescape")
 
 

@@ -6,6 +6,7 @@ rows of the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.compiled.bytes_by_name import NEWLINE
+from moses_bridge.base.compiled.bytes_by_name import CARRIAGE_RETURN, MINUS, NEWLINE, PLUS
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
+from moses_bridge.base.compiled.number_reader import read_number, value_of
 from moses_bridge.base.compiled.scanning import line_end, next_token, same_bytes
-from moses_bridge.base.textio import PIECE_BYTES
-from moses_bridge.builtin.decoder.row_reader import (
-    FEW_COLUMNS,
-    GOOD,
-    NO_SOURCE,
-    parse_logs,
-    read_table,
-    refuse_row,
-    row_end,
-)
+from moses_bridge.base.errors import BYTES_SHOWN, InputError, shown
+from moses_bridge.base.textio import PIECE_BYTES, StrPath, read_bytes
 from moses_bridge.builtin.decoder.source_trie import (
     ROOT,
     SourceTrie,
@@ -50,6 +44,9 @@ from moses_bridge.formats.row_columns import (
 
 # The structures without room for a row; further results of reading one are in `row_reader`.
 SOURCE_WORDS_FULL, TARGET_WORDS_FULL, TRIE_FULL = range(-3, 0)
+# Results of reading a row: good, or the fault.
+GOOD, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(5)
+LOG_FLOOR = -100.0  # TransformScore and LOWEST_SCORE of Moses (moses/Util.h, moses/TypeDef.h)
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class TableRows(NamedTuple):
         words: int32, target word numbers.
         link_starts: (n_rows + 1,) int64, the start of a row's links in `links`.
         links: uint8, the text of the fourth column.
-        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`; empty if no row has one.
+        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`.
         sparse: uint8, the text of the sixth column.
         scores: (n_rows, n_scores) float32, natural logarithms, at least -100.
     """
@@ -138,7 +135,6 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
 def _read_rows(
     file: TableFile, source_words: Lexicon, target_words: Lexicon, trie: SourceTrie
 ) -> TableRows:
-    """Read the rows of one table, adding its words and source phrases to those of the others."""
     data = read_table(file.path)
     rows = _empty_rows(data, file.n_scores)
     growing: dict[int, Lexicon | SourceTrie] = {
@@ -177,12 +173,10 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
 
 
 def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
-    n_sparse = rows.sparse_starts[n_rows]
     return rows._replace(
         words=rows.words[: rows.word_starts[n_rows]].copy(),
         links=rows.links[: rows.link_starts[n_rows]].copy(),
-        sparse_starts=rows.sparse_starts if n_sparse else rows.sparse_starts[:0].copy(),
-        sparse=rows.sparse[:n_sparse].copy(),
+        sparse=rows.sparse[: rows.sparse_starts[n_rows]].copy(),
     )
 
 
@@ -197,27 +191,12 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
         n_rows, n_columns = part.scores.shape
         scores[row : row + n_rows, column : column + n_columns] = part.scores
         row, column = row + n_rows, column + n_columns
-    return TableRows(
-        nodes=np.concatenate([part.nodes for part in parts]),
-        word_starts=_join_starts([part.word_starts for part in parts]),
-        words=np.concatenate([part.words for part in parts]),
-        link_starts=_join_starts([part.link_starts for part in parts]),
-        links=np.concatenate([part.links for part in parts]),
-        sparse_starts=_join_sparse_starts(parts),
-        sparse=np.concatenate([part.sparse for part in parts]),
-        scores=scores,
-    )
-
-
-def _join_sparse_starts(parts: Sequence[TableRows]) -> NDArray[np.int64]:
-    if not any(len(part.sparse) for part in parts):
-        return np.zeros(0, np.int64)
-    return _join_starts(
-        [
-            part.sparse_starts if len(part.sparse) else np.zeros_like(part.link_starts)
-            for part in parts
-        ]
-    )
+    joined: dict[str, Any] = {
+        name: (_join_starts if name.endswith("_starts") else np.concatenate)(arrays)
+        for name, *arrays in zip(TableRows._fields, *parts, strict=True)
+        if name != "scores"
+    }
+    return TableRows(**joined, scores=scores)
 
 
 def _join_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -312,7 +291,6 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
 def _parse_columns(
     data: Any, columns: RowColumns, row: int, rows: TableRows, target_words: LexiconTables
 ) -> int:
-    """Read target, scores and links of a row; return GOOD or the problem."""
     if not has_scores(columns):
         return FEW_COLUMNS
     n_words = rows.word_starts[row]
@@ -338,3 +316,60 @@ def _keep(data: Any, first: int, last: int, row: int, starts: Any, texts: Any) -
         texts[np.uintp(place)] = data[np.uintp(i)]
         place += 1
     starts[row + 1] = place
+
+
+def read_table(path: StrPath) -> NDArray[np.uint8]:
+    """Read all bytes of a table, decompressed, ending in "\\n".
+
+    Raises:
+        InputError: the file cannot be read or its compressed data is damaged.
+    """
+    data = read_bytes(path)
+    if not data.endswith(b"\n") and data:
+        data += b"\n"
+    return np.frombuffer(data, np.uint8)
+
+
+def refuse_row(
+    path: StrPath, data: NDArray[np.uint8], position: int, row: int, problem: int, n_scores: int
+) -> InputError:
+    """Make the error for row number `row`, from 0, beginning at data[position]; `problem` is a fault above."""
+    line = bytes(data[position : position + BYTES_SHOWN]).partition(b"\n")[0]
+    expected = {
+        FEW_COLUMNS: "at least 3 columns between '|||'",
+        BAD_SCORE: "finite scores of at least 0 (Moses makes NaN of a negative one)",
+        N_SCORES: f"{n_scores} scores in column 3",
+        NO_SOURCE: "words in column 1",
+    }[problem]
+    return InputError(path, row + 1, shown(line), expected)
+
+
+@inner
+def row_end(data: Any, end: int) -> int:
+    """The end of a row's text: the end of its line, or a carriage return there."""
+    return end - 1 if end > 0 and data[end - 1] == CARRIAGE_RETURN else end
+
+
+@inner
+def parse_score(data: Any, start: int, end: int) -> float:
+    """The finite unsigned number in data[start:end]; -1 if there is anything else."""
+    if data[start] == PLUS or data[start] == MINUS:
+        return -1.0
+    number = read_number(data, start, end)
+    value = value_of(number)
+    return value if number.end == end and value < math.inf else -1.0
+
+
+@inner
+def parse_logs(data: Any, position: int, end: int, out: Any) -> int:
+    """Fill `out` with the floored natural logarithms of exactly len(out) scores; return GOOD or the fault."""
+    for i in range(len(out)):
+        start, position = next_token(data, position, end)
+        if start == position:
+            return N_SCORES
+        value = parse_score(data, start, position)
+        if value < 0.0:
+            return BAD_SCORE
+        out[i] = max(LOG_FLOOR, math.log(value)) if value > 0.0 else LOG_FLOOR
+    start, position = next_token(data, position, end)
+    return N_SCORES if start < position else GOOD

@@ -99,7 +99,7 @@ class Model:
         """Length of a feature vector."""
         n_models = max(1, len(self.ini.of_kind(LM_KIND)))
         n_scores = sum(feature.n_scores for feature in _table_features(self.ini))
-        return slots.n_features(n_scores, int(self.sparse is not None), n_models - 1)
+        return slots.PHRASE_TABLE + n_scores + int(self.sparse is not None) + n_models - 1
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The weight vector, *Shape:* (n_features,).
@@ -203,7 +203,6 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 def _read_files(
     ini: MosesIni, files: Sequence[TableFile]
 ) -> tuple[list[LmIndex], list[bytes], LoadedTable, NDArray[np.float32]]:
-    """Read the language models, the target words, the phrase tables and the reordering scores."""
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lms = _read_language_models(ini)
@@ -262,15 +261,12 @@ def _file_sizes(ini: MosesIni) -> Counter[str]:
 
 
 def _read_language_models(ini: MosesIni) -> list[LmIndex]:
-    found = [LmIndex.read(_file(ini, feature)) for feature in ini.of_kind(LM_KIND)]
-    return found or [_no_language_model()]
-
-
-def _no_language_model() -> LmIndex:
-    """Make a model of order 1 giving every word log10 probability 0; its feature has weight 0."""
+    """The models of an ini; without any, one that gives every word log10 probability 0, with the weight 0."""
+    if found := [LmIndex.read(_file(ini, feature)) for feature in ini.of_kind(LM_KIND)]:
+        return found
     words, zeros = [b"<unk>", b"<s>", b"</s>"], np.zeros(3, np.float32)
     unigrams = NGrams(np.arange(3, dtype=np.int32)[:, np.newaxis], zeros, zeros)
-    return LmIndex.of(Arpa(words, [unigrams]), "no language model")
+    return [LmIndex.of(Arpa(words, [unigrams]), "no language model")]
 
 
 def _read_reordering(

@@ -36,8 +36,12 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues, stack_words
-from moses_bridge.builtin.decoder.neural_scores import StackWords
+from moses_bridge.builtin.decoder.neural_feature import (
+    NeuralFeature,
+    PhraseValues,
+    StackWords,
+    stack_words,
+)
 from moses_bridge.builtin.decoder.options import raise_options
 from moses_bridge.builtin.decoder.searches import (
     LastPhrases,
@@ -124,7 +128,6 @@ class NeuralTranslator:
         self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[SentenceOptions],
         nbest: NBestFormat | None,
     ) -> list[Translation]:  # fmt: skip
-        """Translate sentences, searching them together."""
         prepared = self._prepare(texts, sentences)
         groups = [
             self._group(part, memory)
@@ -172,7 +175,6 @@ class NeuralTranslator:
         return _Prepared(sentence, linked, values, stand_ins)
 
     def _group(self, sentences: Sequence[_Prepared], memory: Memory) -> _Group:
-        """Start the searches of some sentences."""
         searches = join_searches(
             [each.sentence.options for each in sentences],
             [each.stand_ins for each in sentences],
@@ -206,7 +208,6 @@ class NeuralTranslator:
             wait, waiting = self._ask(n_covered, group), group
 
     def _next_stacks(self, n_covered: int, group: _Group) -> None:
-        """Close the open stacks of a group with their values, and open the next ones."""
         searches, work = group.searches, self._translator.work
         next_stacks(n_covered, group.totals, self._stand_in_share, searches, work)
         group.totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
@@ -228,14 +229,12 @@ class NeuralTranslator:
     def _paths(
         self, prepared: _Prepared, place: int, group: _Group, nbest: NBestFormat | None
     ) -> Paths:
-        """The translations of the sentence at this place of a group."""
         hyps, groups = hypotheses_of(place, group.searches), groups_of(place, group.searches)
         return self._translator.paths(prepared.sentence, hyps, groups, nbest)
 
     def _path_values(
         self, prepared: Sequence[_Prepared], paths: Sequence[Paths]
     ) -> list[dict[str, NDArray[np.float64]]]:
-        """Compute the exact values of each sentence's translations, by feature, in one request each."""
         linked, sentences = [each.linked for each in prepared], [each.sentence for each in prepared]
         values: list[dict[str, NDArray[np.float64]]] = [{} for _ in prepared]
         for number, feature in enumerate(self._features):

@@ -11,22 +11,16 @@ from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
-from moses_bridge.builtin.decoder.future_costs import (
-    FutureCosts,
-    combine_spans,
-    combined,
-    compiled_no_costs,
-    no_costs,
-)
-from moses_bridge.builtin.decoder.phrase_choice import (
+from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
+from moses_bridge.builtin.decoder.weighted_model import (
+    WeightedModel,
     ask_alone,
     choose,
     further_alone,
+    lm_word,
     stateless_score,
     unknown_to_model,
 )
-from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
-from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
@@ -37,6 +31,10 @@ OF_OPTIONS = (
     *("rows", "starts", "ends", "stateless_scores", "estimates", "reordering", "context_sizes"),
 )
 OF_WORDS = ("words", "lm_words", "suffix_scores")
+# At least the search's MAX_WINDOW, the limit of gaps and source phrases. For sentences of up to LONGEST_SPAN
+# words, the future costs equal those of Moses's table of all spans to the last bit. Longer sentences are
+# rounded differently: sums of more than two parts are added up from the right only.
+LONGEST_SPAN = 256
 
 
 class Options(NamedTuple):
@@ -272,7 +270,6 @@ def _ask_language_model(option: int, model: WeightedModel, options: Options, con
 
 @inner
 def _further_score(option: int, model: WeightedModel, options: Options, contexts: Any) -> float:
-    """Weighted scores of all language models but the first for the phrase alone."""
     if options.rows[option] != UNKNOWN_ROW:
         return float(further_alone(options.rows[option], model, contexts))
     no_contexts(contexts)
@@ -346,3 +343,61 @@ def taken_parts(
     new_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     moves = np.repeat(starts[numbers] - new_starts[:-1], lengths)
     return new_starts, np.arange(new_starts[-1]) + moves
+
+
+class FutureCosts(NamedTuple):
+    """The best estimate for source words, from one phrase or several; a "cost", although higher is better.
+
+    The uncovered words of a hypothesis are gaps, each shorter than the distortion limit, and the end of the
+    sentence. So two kinds of spans are enough, and their number is linear in the length of the sentence.
+
+    Attributes:
+        spans: (n_words + 1, longest + 1); spans[start, length] is the cost of `length` words from `start` on.
+            The longest span has min(n_words, LONGEST_SPAN) words.
+        tails: (n_words + 1,); tails[start] is the cost of all words from `start` on.
+    """
+
+    spans: NDArray[np.float64]
+    tails: NDArray[np.float64]
+
+
+def no_costs(n_words: int) -> FutureCosts:
+    """The costs of a sentence without phrases, minus infinity, to be filled by `combine_spans`."""
+    longest = min(n_words, LONGEST_SPAN)
+    return FutureCosts(np.full((n_words + 1, longest + 1), -np.inf), np.full(n_words + 1, -np.inf))
+
+
+compiled_no_costs = inner_maker(no_costs)
+
+
+@inner
+def combine_spans(costs: FutureCosts) -> None:
+    """Set the best estimate of each span from those of its parts (TranslationOptionCollection of Moses).
+
+    At first, each span has the estimate of its best single phrase, minus infinity without one.
+    """
+    spans, tails = costs.spans, costs.tails
+    n_words, longest = len(tails) - 1, spans.shape[1] - 1
+    for start in range(n_words + 1):
+        spans[start, 0] = 0.0
+    for length in range(2, longest + 1):
+        for start in range(n_words - length + 1):
+            best = spans[start, length]
+            for first in range(1, length):
+                best = max(best, spans[start, first] + spans[start + first, length - first])
+            spans[start, length] = best
+    for start in range(n_words, -1, -1):
+        if n_words - start <= longest:
+            tails[start] = spans[start, n_words - start]
+        else:
+            best = -np.inf
+            for first in range(1, longest + 1):
+                best = max(best, spans[start, first] + tails[start + first])
+            tails[start] = best
+
+
+@compiled
+def combined(costs: FutureCosts) -> FutureCosts:
+    """The same costs after `combine_spans`."""
+    combine_spans(costs)
+    return costs

@@ -20,10 +20,11 @@ from moses_bridge.base.compiled.kept_code import compiled
 from moses_bridge.base.compiled.lexicon import LexiconTables, find_word
 from moses_bridge.base.compiled.scanning import line_end, next_token
 from moses_bridge.base.textio import StrPath
-from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
-from moses_bridge.builtin.decoder.row_reader import (
+from moses_bridge.builtin.decoder.loaded_table import (
     FEW_COLUMNS,
     GOOD,
+    LoadedTable,
+    TableRows,
     parse_logs,
     read_table,
     refuse_row,

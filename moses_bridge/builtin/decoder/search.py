@@ -251,7 +251,6 @@ def _sorted_hypotheses(
 
 @inlined
 def _jump(hyp: int, start: int, end: int, limits: Limits, hyps: Hypotheses) -> int:
-    """The cost of a hypothesis' jump to the words start..end-1."""
     if limits.early_distortion:
         return int(compiled_early_cost(hyps.ends[hyp], hyps.gaps[hyp], start, end))
     return int(abs(start - hyps.ends[hyp]))
@@ -278,7 +277,6 @@ def _target(
 
 @inner
 def _future_cost(window: Any, gap: int, options: Options) -> float:
-    """Sum the future costs of the uncovered spans."""
     total, start, position = 0.0, gap, gap
     while window:
         if window & np.uint64(1):
@@ -334,7 +332,6 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
 def _score_cell(
     cell: int, last_stack: bool, options: Options, hyps: Hypotheses, work: Workspace
 ) -> None:
-    """Score a hypothesis extended by an option, and set the language model contexts."""
     edges, cells = work.edges, work.cells
     edge = cells.edges[cell]
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]

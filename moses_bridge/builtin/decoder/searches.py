@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
-from moses_bridge.builtin.decoder.future_costs import FutureCosts
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -22,7 +21,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_groups,
     make_hypotheses,
 )
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import FutureCosts, Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 
@@ -275,7 +274,6 @@ def next_stacks(
 def _replace_stand_ins(
     first: int, values: Any, stand_ins: Any, stand_in_share: float, hyps: Hypotheses
 ) -> None:
-    """Replace the stand-ins by the neural values in the scores of an open stack."""
     for i in range(len(values)):
         hyp = first + i
         change = values[i] - stand_ins[hyps.options[hyp]] - stand_in_share * hyps.lm_scores[hyp]

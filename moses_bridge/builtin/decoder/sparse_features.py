@@ -106,7 +106,6 @@ def _switch(ini: MosesIni, feature: Feature, key: str, default: str) -> bool:
 
 
 def _word_list(ini: MosesIni, feature: Feature, key: str) -> WordList:
-    """Read a file with one word a line."""
     path = feature.arguments.get(key)
     return None if path is None else frozenset(read_lines(ini.resolve(path)))
 
@@ -252,7 +251,6 @@ def _lists(ini: MosesIni, feature: Feature) -> dict[bytes, list[Labels]]:
 
 
 def _words(ini: MosesIni, path: str) -> Iterator[tuple[bytes, bytes]]:
-    """Read a file with one word a line."""
     return ((word, word) for word in read_lines(ini.resolve(path)))
 
 

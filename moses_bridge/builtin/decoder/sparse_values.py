@@ -47,13 +47,13 @@ class SparseValues:
         self.weighted = weighted
         self._sums = weighted.rows.scores[:, -1]
         weighed = [name for name, weight in weights.items() if weight]
-        self._features = [
+        self.features = [
             each
             for each in model.features
             if any(name.startswith(f"{each.name}_") for name in weighed)
         ]
-        self._choosing = [each for each in self._features if each.chooses]
-        self._added = [each for each in self._features if not each.chooses]
+        self._choosing = [each for each in self.features if each.chooses]
+        self._added = [each for each in self.features if not each.chooses]
         self._added_sums = np.full(len(self._sums), math.nan if self._added else 0.0)
         self.reordering = ReorderingSums(model.reordering, weights) if model.reordering else None
 
@@ -80,10 +80,6 @@ class SparseValues:
         if math.isnan(self._added_sums[row]):
             self._added_sums[row] = self.sum(counts(self._added, self.model.pair(row, source)))
         return float(self._added_sums[row])
-
-    def of_unknown(self, pair: PhrasePair) -> float:
-        """The weighted sum of a copied word, which is in no row."""
-        return self.sum(counts(self._features, pair))
 
 
 class SentenceValues:
@@ -135,7 +131,6 @@ class SentenceValues:
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
 
     def _of_paths(self, paths: Paths, options: Options) -> list[dict[str, float]]:
-        """The values of each path."""
         ends = paths.phrase_starts.tolist()
         of_phrases = [self._values(option, options) for option in paths.options.tolist()]
         of_steps = self._steps_of_paths(paths, options)
@@ -188,7 +183,8 @@ class SentenceValues:
     def _added(self, option: int, options: Options) -> float:
         row = int(options.rows[option])
         if row == UNKNOWN_ROW:
-            return self._of_model.of_unknown(self._pair(option, options))
+            pair = self._pair(option, options)
+            return self._of_model.sum(counts(self._of_model.features, pair))
         return self._of_model.added(row, self._source(option, options))
 
     def _values(self, option: int, options: Options) -> dict[str, float]:

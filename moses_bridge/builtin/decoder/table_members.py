@@ -111,7 +111,6 @@ def _shares(groups: Sequence[TableGroup], first_columns: NDArray[np.int64]) -> N
 
 
 def _counts(group: TableGroup, first: int) -> list[int]:
-    """The first column of each kind of count of a group."""
     there = group.phrase_counts, group.word_counts, group.set_counts
     n_members = len(group.members)
     sizes = [group.n_table_scores, n_members * there[0], n_members * there[1]]
@@ -194,7 +193,6 @@ def _add_row(
 
 @inner
 def _same_words(one: int, other: int, rows: TableRows) -> bool:
-    """Whether two rows have the same target words."""
     first, second = rows.word_starts[one], rows.word_starts[other]
     length = rows.word_starts[one + 1] - first
     if rows.word_starts[other + 1] - second != length:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.compiled.bytes_by_name import MINUS, NINE, ZERO
+from moses_bridge.base.compiled.bytes_by_name import MINUS
 from moses_bridge.base.compiled.inner import inner, inner_maker
 from moses_bridge.base.compiled.kept_code import compiled
+from moses_bridge.base.compiled.number_reader import read_whole
 from moses_bridge.base.compiled.scanning import next_token
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
@@ -28,7 +29,6 @@ from moses_bridge.builtin.decoder.source_trie import phrase_lengths
 
 NO_LINK = -1
 NO_ROW = -1
-MOST_DIGITS = 9  # a number with so many digits cannot overflow 32 bits
 TARGET_SHIFT = 32  # a link as one number: target << 32 | source
 
 
@@ -95,22 +95,11 @@ def _first_bad_link(rows: TableRows, source_lengths: Any) -> tuple[int, int, int
 @inner
 def _read_link(text: Any, start: int, end: int) -> tuple[int, int]:
     """Both numbers of a link; -1 for a malformed one."""
-    middle = start
-    while middle < end and text[middle] != MINUS:
-        middle += 1
-    return _read_whole(text, start, middle), _read_whole(text, middle + 1, end)
-
-
-@inner
-def _read_whole(text: Any, start: int, end: int) -> int:
-    if start >= end or end - start > MOST_DIGITS:
-        return -1
-    value = 0
-    for i in range(start, end):
-        if text[i] < ZERO or text[i] > NINE:
-            return -1
-        value = 10 * value + text[i] - ZERO
-    return value
+    source, dash = read_whole(text, start, end)
+    if dash >= end or text[dash] != MINUS:
+        return -1, -1
+    target, after = read_whole(text, dash + 1, end)
+    return source, target if after == end else -1
 
 
 @compiled
@@ -156,7 +145,6 @@ def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
 
 @inner
 def _insert(link: int, links: Any, n_links: int) -> None:
-    """Insert a link into sorted ones."""
     i = n_links
     while i > 0 and links[i - 1] > link:
         links[i] = links[i - 1]

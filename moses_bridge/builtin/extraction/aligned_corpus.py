@@ -173,8 +173,6 @@ def _check_same_length(
 
 
 class _SpilledLinks:
-    """Takes the links of consecutive sentences."""
-
     def __init__(self, files: ArrayFiles) -> None:
         self._starts, self._others = files.new(np.int64), files.new(np.int32)
         self._starts.append(np.zeros(1))

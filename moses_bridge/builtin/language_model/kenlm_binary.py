@@ -128,8 +128,6 @@ def read_kenlm_binary(path: textio.StrPath) -> CodedModel:
 
 
 class _File:
-    """A binary file mapped into memory."""
-
     def __init__(self, path: textio.StrPath) -> None:
         self.path = path
         self.data: Bytes = np.memmap(os.fspath(path), np.uint8, "r")
@@ -157,7 +155,6 @@ class _File:
         self.place = -(-self.place // 8) * 8
 
     def model(self) -> CodedModel:
-        """Everything in the file."""
         if self.type == PROBING:
             n_words, unigrams, sections = self._probing()
         else:
@@ -243,7 +240,6 @@ class _File:
         return needed - moved, steps
 
     def take(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
-        """The next part of the file as an array."""
         end = self.place + kind.itemsize * count
         if end > len(self.data):
             raise self._error(f"{len(self.data):,} bytes", f"at least {end:,}, as its header says")
@@ -311,10 +307,8 @@ def _bit_field(packed: Bytes, starts: NDArray[np.int64], bits: int) -> Codes:
 
 
 def _floats(bits: Codes) -> Floats:
-    """The floats with these bits."""
     return bits.astype(np.uint32).view(np.float32)
 
 
 def _no_backoffs(n: int) -> Floats:
-    """The back-offs of the longest n-grams."""
     return np.full(n, -0.0, np.float32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,23 @@ from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, parts, 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import named_errors
-from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams, floored_log10
-from moses_bridge.builtin.language_model.arpa_output import NGramSection, write_sections
-from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
+from moses_bridge.builtin.language_model.arpa import (
+    MAX_ORDER,
+    Arpa,
+    NGrams,
+    NGramSection,
+    floored_log10,
+    write_sections,
+)
 from moses_bridge.builtin.language_model.ngram_counts import (
+    BOS,
     NGramCounts,
+    Tokens,
     adjusted_counts,
     count_ngrams,
+    read_tokens,
+    tokens_within,
 )
-from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens, tokens_within
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
 NGRAMS_AT_ONCE = 1 << 20  # some 90 MB
@@ -238,16 +246,56 @@ def _interpolate(
     by_count = np.array(amounts)
     contexts_of = own.counts.contexts.read
     with ArrayFiles(directory) as scratch:
-        sums = context_sums(n_contexts, scratch, at_once)
+        sums = ContextSums(n_contexts, scratch, at_once)
         for place in parts(len(adjusted), at_once):
             counts = adjusted.read(*place)
             subtracted = by_count[np.minimum(counts, 3)]
             freed = np.where(own.kept(*place), subtracted, counts)
             sums.add(Shares(contexts_of(*place), counts, freed))
         sums.finish(own.lower_weights)
-        for number, place in enumerate(parts(len(adjusted), at_once)):
+        for place in parts(len(adjusted), at_once):
             counts = adjusted.read(*place)
-            totals, weights = sums.of_ngrams(number, contexts_of(*place))
+            totals, weights = sums.of_ngrams(contexts_of(*place))
             probs = (counts - by_count[np.minimum(counts, 3)]) / totals
             probs += weights * lower_probs.take(own.counts.suffixes.read(*place))
             own.probs.append(probs)
+
+
+class Shares(NamedTuple):
+    """Contributions of n-grams to the sums of their contexts, (n,) each."""
+
+    contexts: NDArray[Any]
+    counts: NDArray[Any]  # adjusted ones
+    freed: NDArray[np.float64]  # the part of the count given to the lower order
+
+
+class ContextSums:
+    """Sums of contexts in order of arrival: in memory if there are at most `at_once`, else in mapped files."""
+
+    def __init__(self, n_contexts: int, files: ArrayFiles, at_once: int) -> None:
+        self._totals, self._freed = (_zeros(n_contexts, files, at_once) for _ in range(2))
+
+    def add(self, shares: Shares) -> None:
+        """Take some n-grams."""
+        # numpy adds up numbers of one kind ten times as fast as of two
+        np.add.at(self._totals, shares.contexts, shares.counts.astype(np.float64))
+        np.add.at(self._freed, shares.contexts, shares.freed)
+
+    def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
+        """Sum, and append each context's share given to the lower order; NaN for no n-gram."""
+        with np.errstate(invalid="ignore"):
+            self._freed /= self._totals
+        of_contexts.append(self._freed)
+
+    def of_ngrams(self, contexts: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Total and share of the contexts of n-grams, (n,) each."""
+        return self._totals[contexts], self._freed[contexts]
+
+
+def _zeros(length: int, files: ArrayFiles, at_once: int) -> NDArray[np.float64]:
+    if length <= at_once:
+        return np.zeros(length)
+    array = files.new(np.float64)
+    for first, end in parts(length, at_once):
+        array.append(np.zeros(end - first))  # room on the disk, which a longer file alone lacks
+    return array.mapped()

@@ -105,7 +105,6 @@ class LmIndex:
 
     @classmethod
     def _of_codes(cls, model: CodedModel, path: textio.StrPath) -> LmIndex:
-        """Index a model whose n-grams are given by codes."""
         vocabulary = _numbered(model.words, path)
         return cls.of_tables(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
 
@@ -165,38 +164,41 @@ def _with_unknown_word(arpa: Arpa) -> Arpa:
 
 def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
     """Enter all n-grams, doubling the table while suffixes missing from the file need more room."""
-    n_ngrams = sum(len(section.log_probs) for section in arpa.sections[1:])
-    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())  # at most three quarters taken
+    unigrams, *longer = arpa.sections
+    backoffs = np.where(unigrams.backoffs == 0, np.float32(-0.0), unigrams.backoffs)
+    n_ngrams, n_slots = sum(len(section.log_probs) for section in longer), 0
     while True:
-        if len(arpa.words) + n_slots > MAX_NODES:
-            raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
-        tables = _empty_tables(arpa, n_slots)
-        problem, section, row = _fill(tables, arpa)
+        n_slots = _n_slots(path, len(arpa.words), n_ngrams, n_slots)
+        tables = _tables_of_words(unigrams.log_probs, backoffs, n_slots)
+        problem, n_used = GOOD, 0
+        for section in longer:
+            problem, row, n_used = _insert_section(tables, section, n_used)
+            if problem == FULL:
+                break
+            if problem != GOOD:
+                raise _refused(path, arpa, section, row, problem)
         if problem == GOOD:
             return tables
-        if problem != FULL:
-            _refuse(path, arpa, section, row, problem)
-        n_slots *= 2
+
+
+def _n_slots(path: textio.StrPath, n_words: int, n_ngrams: int, n_before: int = 0) -> int:
+    """Slots for longer n-grams, at most three quarters of them taken; twice as many as before."""
+    n_slots = 2 * n_before or 1 << max(4, (3 * n_ngrams // 2).bit_length())
+    if n_words + n_slots > MAX_NODES:
+        raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
+    return n_slots
 
 
 def _build_of_codes(path: textio.StrPath, model: CodedModel) -> LmTables:
     """Enter all n-grams by their codes; suffixes are among them."""
-    n_ngrams = sum(len(section.codes) for section in model.sections)
-    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
-    if len(model.words) + n_slots > MAX_NODES:
-        raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
+    n_words, n_ngrams = len(model.words), sum(len(section.codes) for section in model.sections)
+    n_slots = _n_slots(path, n_words, n_ngrams)
     tables = _tables_of_words(model.log_probs, model.backoffs, n_slots)._replace(has_codes=True)
-    tables.entries[: 2 * len(model.words) : 2] = np.arange(len(model.words))
+    tables.entries[: 2 * n_words : 2] = np.arange(n_words)
     for section in model.sections:
         if _insert_codes(tables, section) != GOOD:
             raise InputError(path, None, "an n-gram twice", "each n-gram once", "Build it anew")
     return tables
-
-
-def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
-    unigrams = arpa.sections[0]
-    backoffs = np.where(unigrams.backoffs == 0, np.float32(-0.0), unigrams.backoffs)
-    return _tables_of_words(unigrams.log_probs, backoffs, n_slots)
 
 
 def _tables_of_words(
@@ -211,22 +213,15 @@ def _tables_of_words(
     return LmTables(entries, values, entries.view(np.int32), n_words, n_slots - 1)
 
 
-def _fill(tables: LmTables, arpa: Arpa) -> tuple[int, NGrams, int]:
-    n_used = 0
-    for section in arpa.sections[1:]:
-        problem, row, n_used = _insert_section(tables, section, n_used)
-        if problem != GOOD:
-            return problem, section, row
-    return GOOD, arpa.sections[-1], 0
-
-
-def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem: int) -> None:
+def _refused(
+    path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem: int
+) -> InputError:
     words = shown(b" ".join(arpa.words[i] for i in section.ids[row]))
     expected = {
         NO_CONTEXT: "an n-gram whose first words are an n-gram of the section before",
         DUPLICATE: "each n-gram once",
     }[problem]
-    raise InputError(path, section.first_line + row, words, expected)
+    return InputError(path, section.first_line + row, words, expected)
 
 
 @expanded

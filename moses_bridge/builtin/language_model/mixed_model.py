@@ -29,11 +29,16 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress, track_lines
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import is_stream
-from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, floored_log10, read_arpa
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.arpa import (
+    Arpa,
+    NGrams,
+    floored_log10,
+    read_arpa,
+    write_arpa,
+)
 from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
-from moses_bridge.builtin.language_model.tokens import words_of_line
+from moses_bridge.builtin.language_model.ngram_counts import words_of_line
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding
@@ -58,8 +63,6 @@ class MixReport:
 
 @dataclass(frozen=True)
 class _Component:
-    """A model of a mixture: its n-grams, its look-up, and its words."""
-
     arpa: Arpa
     index: LmIndex
     vocabulary: frozenset[bytes]

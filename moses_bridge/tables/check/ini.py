@@ -58,8 +58,6 @@ class TableEntry:
 
 @dataclass
 class _IniSoFar:
-    """The part of an ini read so far."""
-
     path: Path
     tables: list[TableEntry] = field(default_factory=list)
     unnamed: Counter[str] = field(default_factory=Counter)

@@ -237,12 +237,10 @@ def _computed(
     """Blocks of rows with combined scores, and added counts."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
         scores = read_values(block).combined(weights).tolist()
-        counts = (
-            _weighted_counts(read_values, block, weights[0])
-            if isinstance(read_values, CountValues)
-            else []
-        )
-        lines = []
+        counts, lines = [], []
+        if isinstance(read_values, CountValues):
+            columns_of_counts = [each @ weights[0] for each in read_values.counts(block)]
+            counts = np.stack(columns_of_counts, axis=1).tolist()
         for place, pair in enumerate(block):
             table, row = pair.first
             n_first[table] += 1
@@ -260,14 +258,6 @@ def _computed(
 def _column(text: bytes, columns: Sequence[bytes], place: int) -> bytes:
     """A column's text between blanks; none follows the last column of a row."""
     return b" " + text + (b" " if place < len(columns) - 1 else b"")
-
-
-def _weighted_counts(
-    read_values: CountValues, block: Sequence[UnitedPair], weights: NDArray[np.float64]
-) -> list[list[float]]:
-    counts = read_values.counts(block)
-    rows: list[list[float]] = np.stack([each @ weights for each in counts], axis=1).tolist()
-    return rows
 
 
 def read_dev_pairs(path: Path) -> Counter[PhrasePair]:

@@ -66,7 +66,9 @@ def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
     source_rows = tuple(heads)
     last_source = None
     n_rows = 0
-    with Progress(label, _estimated_rows(tables), "rows") as progress:
+    estimates = [estimated_lines(table) for table in tables]
+    n_estimated = sum(n or 0 for n in estimates) if all(estimates) else None
+    with Progress(label, n_estimated, "rows") as progress:
         while least := min(filter(None, heads), default=None):
             key, source = least.key, least.source
             found = tuple([head if head and head.key == key else None for head in heads])
@@ -85,11 +87,6 @@ def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
                 n_rows = 0
         progress.update(n_rows)
         progress.set_total_to_done()
-
-
-def _estimated_rows(tables: Sequence[Path]) -> int | None:
-    estimates = [estimated_lines(table) for table in tables]
-    return sum(n or 0 for n in estimates) if all(estimates) else None
 
 
 def number_of_scores(tables: Sequence[Path]) -> int:

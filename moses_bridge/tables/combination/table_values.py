@@ -75,24 +75,20 @@ class PairCounts(NamedTuple):
 
 def mixture_values(tables: Sequence[Path], unknown: UnknownPhrases) -> ReadValues:
     """The reader of a mixture's values; with "renormalise", tables are read once for their targets."""
-    if unknown == "zero":
-        return _plain_values
-    targets = read_target_masses(tables, N_SCORES, lambda row: 1.0)
+    is_zero = unknown == "zero"
+    targets = None if is_zero else read_target_masses(tables, N_SCORES, lambda row: 1.0)
 
-    def renormalised(pairs: Sequence[UnitedPair]) -> TableValues:
+    def read(pairs: Sequence[UnitedPair]) -> TableValues:
         values = _scores(pairs)
-        masses = np.empty_like(values)
-        has_target = targets.of([pair.target for pair in pairs])
-        masses[:, [INVERSE_PROB, INVERSE_LEXICAL]] = has_target[:, None]
-        masses[:, [DIRECT_PROB, DIRECT_LEXICAL]] = _has_source(pairs)[:, None]
+        masses = np.ones_like(values)
+        if targets is not None:
+            has_source = [[row is not None for row in pair.source_rows] for pair in pairs]
+            has_target = targets.of([pair.target for pair in pairs])
+            masses[:, [INVERSE_PROB, INVERSE_LEXICAL]] = has_target[:, None]
+            masses[:, [DIRECT_PROB, DIRECT_LEXICAL]] = np.array(has_source, np.float64)[:, None]
         return TableValues(values, masses)
 
-    return renormalised
-
-
-def _plain_values(pairs: Sequence[UnitedPair]) -> TableValues:
-    values = _scores(pairs)
-    return TableValues(values, np.ones_like(values))
+    return read
 
 
 def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
@@ -101,21 +97,12 @@ def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
     for table in range(scores.shape[2]):
         places = [place for place, pair in enumerate(pairs) if pair.rows[table]]
         rows = [row for pair in pairs if (row := pair.rows[table])]
-        scores[places, :, table] = _scores_of(rows)
+        columns = [row.line.split(BAR, SCORES + 1)[SCORES] for row in rows]
+        found = np.array([*map(float, b" ".join(columns).split())]).reshape(len(rows), N_SCORES)
+        for place in np.flatnonzero((found < 0).any(axis=1)):
+            parse_row(*rows[int(place)].at, N_SCORES)  # raises the error
+        scores[places, :, table] = found
     return scores
-
-
-def _scores_of(rows: Sequence[TableRow]) -> NDArray[np.float64]:
-    """The scores of rows of a table, (n_rows, 4)."""
-    columns = [row.line.split(BAR, SCORES + 1)[SCORES] for row in rows]
-    scores = np.array([*map(float, b" ".join(columns).split())]).reshape(len(rows), N_SCORES)
-    for place in np.flatnonzero((scores < 0).any(axis=1)):
-        parse_row(*rows[int(place)].at, N_SCORES)  # raises the error
-    return scores
-
-
-def _has_source(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
-    return np.array([[row is not None for row in pair.source_rows] for pair in pairs], np.float64)
 
 
 class CountValues:
@@ -197,8 +184,6 @@ def read_target_masses(tables: Sequence[Path], n_scores: int, mass: Mass) -> Tar
 
 @dataclass(frozen=True)
 class _DistinctTargets:
-    """The distinct target phrases of a table, with their masses and first rows."""
-
     digests: NDArray[np.uint64]
     masses: NDArray[np.float64]
     lines: NDArray[np.int64]

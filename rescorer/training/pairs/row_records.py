@@ -18,8 +18,13 @@ from moses_bridge.base.compiled.hash_table import hash_next, hash_number
 from moses_bridge.base.compiled.inner import inner
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.compiled.lexicon import LexiconTables, add_word
-from moses_bridge.base.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
-from moses_bridge.base.compiled.plain_numbers import LARGEST_EXPONENT
+from moses_bridge.base.compiled.number_reader import (
+    LARGEST_EXPONENT,
+    NO_NUMBER,
+    is_exact,
+    read_number,
+    value_of,
+)
 from moses_bridge.base.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.row_columns import (
     COUNTS,

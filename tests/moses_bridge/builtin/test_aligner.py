@@ -14,8 +14,15 @@ from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.builtin import aligner as module
-from moses_bridge.builtin.aligner import LinkReport, align, link_text, train_aligner
-from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
+from moses_bridge.builtin.aligner import (
+    Link,
+    LinkReport,
+    align,
+    grow_diag_final_and,
+    link_text,
+    symmetrize,
+    train_aligner,
+)
 from moses_bridge.formats.alignment import parse_links
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import write_lines
-from moses_bridge.builtin.symmetrization import grow_diag_final_and, symmetrize
+from moses_bridge.builtin.aligner import grow_diag_final_and, symmetrize
 
 Links = list[tuple[int, int]]
 

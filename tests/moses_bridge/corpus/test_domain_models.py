@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.arpa import write_arpa
 from moses_bridge.builtin.language_model.kneser_ney import estimate, model_within
 from moses_bridge.builtin.language_model.lm_index import LmIndex
-from moses_bridge.builtin.language_model.tokens import words_of_line
-from moses_bridge.corpus.domain_models import (
+from moses_bridge.builtin.language_model.ngram_counts import words_of_line
+from moses_bridge.corpus.selection import (
     DomainModels,
     draw_rows,
     estimate_domain_models,
@@ -74,7 +74,7 @@ def test_sides_are_summed_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         models.append(DomainModels(*(LmIndex.of(arpa, "text") for arpa in arpas)))
     rows = list(zip(text(5, 23), text(6, 23), strict=True))
     expected = sum(model.differences([row[i] for row in rows])[0] for i, model in enumerate(models))
-    monkeypatch.setattr("moses_bridge.corpus.domain_models.ROWS_AT_ONCE", 10)
+    monkeypatch.setattr("moses_bridge.corpus.selection.ROWS_AT_ONCE", 10)
     scores, words = score_rows(iter(rows), models)
     assert np.allclose(scores, expected, rtol=0, atol=1e-12)
     assert words.tolist() == [len(row[0].split()) for row in rows]

@@ -354,7 +354,7 @@ def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
         [f"File {i} isn't {i * i}." for i in range(3000)],
         [f"Le fichier {i} n'est pas {i * i}." for i in range(3000)],
     )
-    monkeypatch.setattr("moses_bridge.corpus.tokenization.FEWEST_LINES_FOR_PROCESSES", 2000)
+    monkeypatch.setattr("moses_bridge.corpus.parallel_corpus.FEWEST_LINES_FOR_PROCESSES", 2000)
     outputs = []
     for jobs in (1, 2):
         options = CorpusConfig(origin="files", n_dev=100, n_test=100, n_train=1500, jobs=jobs)

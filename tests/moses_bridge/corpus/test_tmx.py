@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.corpus.tmx import tmx_pairs
+from moses_bridge.corpus.own_files import tmx_pairs
 
 HEAD = '<?xml version="1.0" encoding="{}"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
 UNIT = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv>\n<tuv xml:lang="fr"><seg>{}</seg></tuv></tu>\n'

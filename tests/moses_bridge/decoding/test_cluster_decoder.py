@@ -12,7 +12,7 @@ import pytest
 from moses_bridge.base.cluster import Cluster, open_cluster
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.textio import read_lines
-from moses_bridge.decoding.cluster_decoder import ClusterDecoder, PartTranslator
+from moses_bridge.decoding.builtin_decoder import ClusterDecoder, PartTranslator
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 

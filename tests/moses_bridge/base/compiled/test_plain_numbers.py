@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_bridge.base.compiled.plain_numbers import are_plain_numbers, plain_numbers
+from moses_bridge.base.compiled.number_reader import are_plain_numbers, plain_numbers
 
 DIGITS = b"0123456789.+-eE \t\rx_"
 

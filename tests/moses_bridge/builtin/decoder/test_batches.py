@@ -6,10 +6,10 @@ import pytest
 
 from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.builtin.decoder import batches
-from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
-from moses_bridge.builtin.decoder.cached_scorers import CachedScorers
+from moses_bridge.builtin.decoder.batches import Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.ngram_memo import CachedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
@@ -47,7 +47,7 @@ def test_a_killed_process_is_reported(work: Work, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_scorer_that_fails_is_reported_from_any_process(work: Work, jobs: int) -> None:
     lm = NeuralLm("CSLM0", ("sh", "-c", "echo no model >&2; exit 4"))
-    neural = Work(work.translator, None, NeuralWork((lm,), (0.5,)))
+    neural = Work(work.translator, None, (lm,), (0.5,))
     with pytest.raises(ToolError, match="status 4: no model"):
         list(translate_lines(neural, LINES * 4, jobs, CachedScorers()))
 
@@ -58,6 +58,6 @@ def test_a_scorer_that_fails_is_reported_from_any_process(work: Work, jobs: int)
 def test_each_process_has_some_tasks_with_a_neural_model(
     work: Work, n_lines: int, jobs: int, expected: int
 ) -> None:
-    neural = Work(work.translator, None, NeuralWork((NeuralLm("CSLM0", ("true",)),), (0.5,)))
+    neural = Work(work.translator, None, (NeuralLm("CSLM0", ("true",)),), (0.5,))
     assert batches._task_size(neural, n_lines, jobs) == expected
     assert batches._task_size(work, n_lines, jobs) == batches.LINES_PER_TASK

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.builtin.decoder.cached_scorers import (
+from moses_bridge.builtin.decoder.ngram_memo import (
     CachedScorer,
     CachedScorers,
     CachedValues,

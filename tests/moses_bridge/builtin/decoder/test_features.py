@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.lattice import score_path
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.decoding.decoder import open_decoder

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.future_costs import LONGEST_SPAN, combined, no_costs
 from moses_bridge.builtin.decoder.model import MAX_WINDOW
+from moses_bridge.builtin.decoder.options import LONGEST_SPAN, combined, no_costs
 
 
 def random_phrases(n_words: int, max_words: int, seed: int) -> NDArray[np.float64]:

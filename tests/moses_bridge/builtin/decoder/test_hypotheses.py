@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numba import njit
 
-from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -17,7 +16,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_hypotheses,
     same_future,
 )
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import Options, no_costs
 
 N_WORDS, N_OPTIONS = 5, 4
 REORDERING = np.array([[0, 0, 0, 1, 2, 3], [9, 9, 9, 1, 2, 3], [0, 0, 0, 1, 2, 4], [0] * 6], float)

@@ -3,11 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.hypotheses import NONE, make_hypotheses
 from moses_bridge.builtin.decoder.lattice import Paths, best_paths, take_paths
 from moses_bridge.builtin.decoder.model import Model
-from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, no_costs
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.neural_scores import (
+from moses_bridge.builtin.decoder.neural_feature import (
     FeatureWords,
     StackWords,
     add_values,

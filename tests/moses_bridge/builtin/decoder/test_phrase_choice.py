@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_bridge.builtin.decoder.model import load_model
-from moses_bridge.builtin.decoder.phrase_choice import choose
-from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.builtin.decoder.weighted_model import choose, make_weighted_model
 
 
 def test_table_limit_cuts_by_weighted_score_with_the_language_model(

@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.row_reader import (
+from moses_bridge.builtin.decoder.loaded_table import (
     BAD_SCORE,
     GOOD,
     LOG_FLOOR,

@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.lattice import score_path
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.translator import Translator
@@ -260,7 +260,7 @@ def test_features_of_moses_entries_from_their_segmentation(real: RealRun) -> Non
     expected = np.array(moses)
     np.testing.assert_allclose(ours, expected[:, :-1], rtol=5e-6, atol=1e-3)
     np.testing.assert_allclose(totals, expected[:, -1], rtol=5e-6, atol=1e-3)
-    assert real.model.n_features == slots.n_features(4, 0, 0)
+    assert real.model.n_features == slots.PHRASE_TABLE + 4
 
 
 def _row_numbers(path: Path) -> dict[tuple[bytes, bytes], int]:

@@ -9,9 +9,8 @@ import pytest
 
 from moses_bridge.base.compiled.lexicon import Lexicon
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
-from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.options import Options, no_costs
 from moses_bridge.builtin.decoder.word_places import check_links, option_places, path_places
 
 Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]

@@ -12,9 +12,8 @@ import pytest
 from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_bridge.builtin.extraction.lexical import lexical_table
+from moses_bridge.builtin.extraction.lexical import lexical_table, pair_scorer
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs
-from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_table
 
 Links = list[tuple[int, int]]

@@ -11,15 +11,19 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
+from moses_bridge.base.array_file import spilled_rows
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin import sorted_runs
 from moses_bridge.builtin.build import BuildConfig, build_model
 from moses_bridge.builtin.extraction import occurrences
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
-from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
-from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
+from moses_bridge.builtin.extraction.occurrences import (
+    NO_OCCURRENCES,
+    Occurrences,
+    OccurrenceShards,
+    extract,
+)
 
 N_SENTENCES = 120
 WORDS = [b"a", b"a\x01", b"a!", b"ab", b"}", b"}}}}", b"~", b"\xc3\xa9", b"{"]

@@ -8,7 +8,7 @@ import pytest
 
 from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import Text, read_text
-from moses_bridge.builtin.extraction.occurrence_shards import leading_words, number_phrases
+from moses_bridge.builtin.extraction.occurrences import leading_words, number_phrases
 
 FEW = [b"a", b"a!", b"a\x01", b"ab", b"~", b"\xc3\xa9", b"{"]
 MANY = [b"w%d" % number for number in range(3000)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
-from moses_bridge.builtin.extraction.phrase_scores import good_turing_discounts
+from moses_bridge.builtin.extraction.lexical import good_turing_discounts
 
 Links = list[tuple[int, int]]
 

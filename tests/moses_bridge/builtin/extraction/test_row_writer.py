@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from moses_bridge.builtin.extraction.row_writer import put_number
+from moses_bridge.builtin.extraction.table_output import put_number
 
 
 @njit

@@ -7,9 +7,9 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
+from moses_bridge.base.array_file import spilled_rows
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences
 from moses_bridge.builtin.extraction.pair_counts import NO_PAIRS, PairCounts
-from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
 
 
 def test_rows_come_back_by_their_numbers(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_several_rows_and_columns_of_any_shape(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found, np.concatenate((given[3:], given[:3])))
 
 
-def full_disk(dir: Path) -> BinaryIO:
-    return open("/dev/full", "w+b")
+def full_disk(dir: Path, buffering: int) -> BinaryIO:
+    return open("/dev/full", "w+b", buffering=buffering)  # type: ignore[return-value]
 
 
 def test_a_full_disk_is_told_with_the_file_that_was_to_be(

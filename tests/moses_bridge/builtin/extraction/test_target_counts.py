@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.array_file import ArrayFiles
-from moses_bridge.builtin.extraction import target_counts
+from moses_bridge.builtin.extraction import pair_counts
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
-from moses_bridge.builtin.extraction.target_counts import TargetCounts
+from moses_bridge.builtin.extraction.pair_counts import TargetCounts
 
 Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]
@@ -32,7 +32,7 @@ def test_a_phrase_counts_as_often_as_it_is_in_a_pair_of_the_corpus(
     corpus_of: Callable[[list[Sentence]], AlignedCorpus],
     random_sentences: Callable[[int, int, int], list[Sentence]],
 ) -> None:
-    monkeypatch.setattr(target_counts, "WORDS_AT_ONCE", words_at_once)
+    monkeypatch.setattr(pair_counts, "WORDS_AT_ONCE", words_at_once)
     corpus = corpus_of(random_sentences(6, 60, 9))
     counter, expected, places = (
         TargetCounts(corpus.target, files, 7),

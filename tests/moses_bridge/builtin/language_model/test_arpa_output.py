@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moses_bridge.builtin.language_model.arpa import read_arpa
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.arpa import read_arpa, write_arpa
 from tests.moses_bridge.builtin.language_model.test_lm_index import tiny
 
 

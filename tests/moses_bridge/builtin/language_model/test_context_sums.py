@@ -1,4 +1,4 @@
-"""Sums by context against numpy's, in memory and distributed."""
+"""Sums by context against numpy's, in memory and in files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.array_file import ArrayFiles, parts
-from moses_bridge.builtin.language_model.context_sums import (
-    DistributedSums,
-    Shares,
-    SumsInMemory,
-    context_sums,
-)
+from moses_bridge.builtin.language_model.kneser_ney import ContextSums, Shares
 
 N_CONTEXTS, N_NGRAMS = 90, 1000
 
@@ -28,7 +23,7 @@ def test_sums_are_those_of_one_pass(tmp_path: Path, at_once: int) -> None:
     with np.errstate(invalid="ignore"):
         weights = np.bincount(contexts, freed, N_CONTEXTS) / totals
     with ArrayFiles(tmp_path) as files:
-        sums, of_contexts = context_sums(N_CONTEXTS, files, at_once), files.new(np.float64)
+        sums, of_contexts = ContextSums(N_CONTEXTS, files, at_once), files.new(np.float64)
         places = list(parts(N_NGRAMS, 301))
         for first, end in places:
             sums.add(Shares(contexts[first:end], counts[first:end], freed[first:end]))
@@ -36,13 +31,17 @@ def test_sums_are_those_of_one_pass(tmp_path: Path, at_once: int) -> None:
         # bit by bit, since sums of floats depend on their order
         assert np.array_equal(of_contexts.read(0, N_CONTEXTS), weights, equal_nan=True)
         assert np.isnan(weights).sum() == 2
-        for number, (first, end) in enumerate(places):
-            own_totals, own_weights = sums.of_ngrams(number, contexts[first:end])
+        for first, end in places:
+            own_totals, own_weights = sums.of_ngrams(contexts[first:end])
             assert np.array_equal(own_totals, totals[contexts[first:end]])
             assert np.array_equal(own_weights, weights[contexts[first:end]])
 
 
 def test_contexts_that_fit_stay_in_memory(tmp_path: Path) -> None:
     with ArrayFiles(tmp_path) as files:
-        assert isinstance(context_sums(10, files, 10), SumsInMemory)
-        assert isinstance(context_sums(11, files, 10), DistributedSums)
+        new, opened = files.new, list[object]()
+        files.new = lambda kind: opened.append(kind) or new(kind)  # type: ignore[method-assign, func-returns-value]
+        ContextSums(10, files, 10)
+        assert not opened
+        ContextSums(11, files, 10)
+        assert opened == [np.float64, np.float64]

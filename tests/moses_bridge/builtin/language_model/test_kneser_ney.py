@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.builtin.language_model import tokens
+from moses_bridge.builtin.language_model import ngram_counts
 from moses_bridge.builtin.language_model.arpa import Arpa, read_arpa
 from moses_bridge.builtin.language_model.kneser_ney import discounts, estimate, pruning_thresholds
 
@@ -203,7 +203,7 @@ def test_models_do_not_depend_on_what_is_in_memory(tmp_path: Path, at_once: int)
 def test_memory_does_not_grow_with_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "TOKENS_AT_ONCE", 500)
+    monkeypatch.setattr(ngram_counts, "TOKENS_AT_ONCE", 500)
     peaks = []
     for n_lines in (800, 8000):
         sentences = random_text(n_lines)

@@ -16,8 +16,8 @@ from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
     adjusted_counts,
     count_ngrams,
+    read_tokens,
 )
-from moses_bridge.builtin.language_model.tokens import read_tokens
 
 ORDER = 4
 

@@ -8,8 +8,8 @@ import pytest
 from moses_bridge.base.array_file import ArrayFiles
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import write_lines
-from moses_bridge.builtin.language_model import tokens as tokens_module
-from moses_bridge.builtin.language_model.tokens import (
+from moses_bridge.builtin.language_model import ngram_counts as tokens_module
+from moses_bridge.builtin.language_model.ngram_counts import (
     BOS,
     EOS,
     UNK,
