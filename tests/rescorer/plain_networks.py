@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.scorers.rnn_lm import NoSource, RnnLm
-from rescorer.scorers.zoo.cstm.network import Cstm
+from rescorer.scorers.zoo.cstm import Cstm
 from rescorer.tries.recurrent import NO_WORD
 from rescorer.windows.feed_forward import FeedForward
 

@@ -24,9 +24,9 @@ from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
 from rescorer.scorers.rnnsearch.network import RnnSearchConfig, RnnSearchTrainingConfig
-from rescorer.scorers.zoo.bae.network import BaeConfig, BaeTrainingConfig
+from rescorer.scorers.zoo.bae import BaeConfig, BaeTrainingConfig
 from rescorer.scorers.zoo.cptm import CptmConfig, CptmTrainingConfig
-from rescorer.scorers.zoo.cstm.network import CstmConfig, CstmTrainingConfig
+from rescorer.scorers.zoo.cstm import CstmConfig, CstmTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.peers import ALONE
 
