@@ -23,7 +23,7 @@ from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
-from rescorer.scorers.rnnsearch.network import RnnSearchConfig, RnnSearchTrainingConfig
+from rescorer.scorers.rnnsearch import RnnSearchConfig, RnnSearchTrainingConfig
 from rescorer.scorers.zoo.bae import BaeConfig, BaeTrainingConfig
 from rescorer.scorers.zoo.cptm import CptmConfig, CptmTrainingConfig
 from rescorer.scorers.zoo.cstm import CstmConfig, CstmTrainingConfig
