@@ -9,7 +9,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.rnnsearch import AttentiveTables, RnnSearch, RnnSearchConfig
 from rescorer.tries import attention_matrix as module
-from rescorer.tries.attention_matrix import AttentionReader
+from rescorer.tries.generation import AttentionReader
 
 Array = NDArray[np.float64]
 D = 6
