@@ -98,10 +98,6 @@ class RnnLm(nn.Module):
         """See `Recurrent.start`."""
         return self.unit.start(len(source.rows))
 
-    def word_inputs(self) -> Tensor:
-        """Pre-activations of the unit for each word, <s> last, *Shape:* (V + 1, any)."""
-        return self.unit.inputs(self.embedding.weight)
-
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""
         return WordInputs(self.unit.inputs(self.embedding(words % self.embedding.num_embeddings)))
@@ -185,7 +181,7 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
     @torch.inference_mode()
     def __init__(self, network: RnnLm, dtype: torch.dtype) -> None:
         super().__init__(_in_precision(network, dtype), network.output)
-        self._word_inputs = network.word_inputs()
+        self._word_inputs = network.unit.inputs(network.embedding.weight)
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""

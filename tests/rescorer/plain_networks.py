@@ -63,12 +63,12 @@ def encode(network: EncoderDecoder, source: Tensor, source_lens: Tensor) -> Tens
     state = network.encoder.start(len(source))
     for position in range(source.shape[1]):
         inside = (position <= source_lens).unsqueeze(1)
-        inputs = network.source_inputs(source[:, position])
+        inputs = network.encoder.inputs(network.source_embedding(source[:, position]))
         stepped = network.encoder.step(network.encoder.carry(state), inputs)
         state = type(state)(
             *(torch.where(inside, *pair) for pair in zip(stepped, state, strict=True))
         )
-    return network.context(state.hidden)
+    return torch.tanh(network.summary(state.hidden))
 
 
 def _recurrent_log_probs(network: Any, source: Any, target: Tensor, target_lens: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ Products of single words are looked up; the other products have the chosen preci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,13 @@ from rescorer.scorers.encdec.network import (
 )
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
-from rescorer.tries.scoring import TrieScorer, WordTables, generator_with, with_no_word
+from rescorer.tries.scoring import (
+    TrieScorer,
+    WordTables,
+    generator_with,
+    summaries_by,
+    with_no_word,
+)
 
 EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 
@@ -116,13 +121,7 @@ def encdec_summaries(model: TrainedModel[EncoderDecoder], compute: Compute) -> S
     """The summary c of source phrases (Cho et al. 2014, section 2.2)."""
     vocabulary = model.shortlists.source_words
     tables = EncoderDecoderTables(model.network.to(compute.place), compute.dtype)
-
-    @torch.inference_mode()
-    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
-        contexts = tables.summarise(*vocabulary.encode_phrases(phrases))
-        return contexts.float().cpu().numpy()
-
-    return summaries
+    return summaries_by(lambda phrases: tables.summarise(*vocabulary.encode_phrases(phrases)))
 
 
 ARCHITECTURE = Architecture(

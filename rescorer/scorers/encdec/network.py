@@ -119,26 +119,15 @@ class EncoderDecoder(nn.Module):
         self.encoder.reset_bias()
         self.decoder.reset_bias()
 
-    def source_inputs(self, words: Tensor) -> Tensor:
-        """Pre-activations of encoder steps for words, *Shape:* (n,) -> (n, any)."""
-        return self.encoder.inputs(self.source_embedding(words))
-
-    def context(self, hidden: Tensor) -> Tensor:
-        """Summary c = tanh(V h_N), *Shape:* (n, d)."""
-        return torch.tanh(self.summary(hidden))
-
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
         """See `Recurrent.read`; equal prefixes of sources are computed once."""
         tree = build_prefix_tree(ids, lens + 1)
-        return self.read_tree(tree, self.source_inputs(to_device(tree.words, self.output.weight)))
-
-    def read_tree(self, tree: PrefixTree, inputs: Tensor) -> EncodedSources:
-        """See `read`, for sources in a tree, with the pre-activations of its nodes."""
-        return self.decoder_start(self.summarise(tree, inputs))
+        vectors = self.source_embedding(to_device(tree.words, self.output.weight))
+        return self.decoder_start(self.summarise(tree, self.encoder.inputs(vectors)))
 
     def summarise(self, tree: PrefixTree, inputs: Tensor) -> Tensor:
-        """Summary c of each source of a tree, *Shape:* (n, d); see `read_tree`."""
-        return self.context(last_states(self.encoder, tree, inputs).hidden)
+        """Summary c = tanh(V h_N) of each source of a tree, (n, d), from the unit's inputs of its nodes."""
+        return torch.tanh(self.summary(last_states(self.encoder, tree, inputs).hidden))
 
     def start(self, source: EncodedSources) -> Any:
         """The first state of each source."""
@@ -204,5 +193,4 @@ def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> Encoder
 def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
     """A network before its weights are loaded."""
     source, target = shortlists
-    n_source_words = 0 if source is None else len(source)
-    return EncoderDecoder(config.model, n_source_words, len(target))
+    return EncoderDecoder(config.model, len(source or ()), len(target))

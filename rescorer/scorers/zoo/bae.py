@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from rescorer.layers.units import WORD_DEVIATION
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
-from rescorer.tries.scoring import ValueScorer
+from rescorer.tries.scoring import ValueScorer, summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
 
 # Bags whose V sigmoids are in memory at a time where nothing is learned.
@@ -238,15 +239,6 @@ def empty_network(config: BaeTrainingConfig, shortlists: Shortlists) -> Bae:
     return Bae(config.model, len(source or ()), len(target))
 
 
-def _codes_of_all(
-    network: Bae, vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]
-) -> Tensor:
-    """The code of each phrase, equal ones computed once, *Shape:* (n, D)."""
-    different, which = distinct(phrases)
-    codes = _codes(network, vectors, words, different)
-    return codes[torch.from_numpy(which).to(codes.device)]
-
-
 def _codes(
     network: Bae, vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]
 ) -> Tensor:
@@ -258,11 +250,14 @@ def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> ValueScorer:
     network = model.network.to(compute.place)
     source, target = model.shortlists.source_words, model.shortlists.target
 
+    def codes(vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]) -> Tensor:
+        different, which = distinct(phrases)
+        found = _codes(network, vectors, words, different)
+        return found[torch.from_numpy(which).to(found.device)]
+
     def values_of(batch: Batch) -> Tensor:
-        return cosine_similarity(
-            _codes_of_all(network, network.source_vectors, source, batch.sources),
-            _codes_of_all(network, network.target_vectors, target, batch.targets),
-        )
+        sources = codes(network.source_vectors, source, batch.sources)
+        return cosine_similarity(sources, codes(network.target_vectors, target, batch.targets))
 
     return ValueScorer(values_of, target)
 
@@ -279,13 +274,7 @@ def bae_embeddings(model: TrainedModel[Bae]) -> dict[Side, NDArray[np.float32]]:
 def bae_summaries(model: TrainedModel[Bae], compute: Compute) -> Summaries:
     """The codes of source phrases."""
     network, words = model.network.to(compute.place), model.shortlists.source_words
-
-    @torch.inference_mode()
-    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
-        codes = _codes(network, network.source_vectors, words, phrases)
-        return np.asarray(codes.float().cpu().numpy())
-
-    return summaries
+    return summaries_by(partial(_codes, network, network.source_vectors, words))
 
 
 ARCHITECTURE = Architecture(

@@ -39,7 +39,7 @@ from rescorer.tries.contrast import (
     ContrastValues,
 )
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
-from rescorer.tries.scoring import ValueScorer
+from rescorer.tries.scoring import ValueScorer, summaries_by
 
 # Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
 Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -180,12 +180,7 @@ def cptm_embeddings(model: TrainedModel[Cptm]) -> dict[Side, NDArray[np.float32]
 def cptm_summaries(model: TrainedModel[Cptm], compute: Compute) -> Summaries:
     """The codes of source phrases."""
     network, words = model.network.to(compute.place), JointVocabulary.of(model.shortlists)
-
-    @torch.inference_mode()
-    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
-        return np.asarray(network.codes(*words.encode("source", phrases)).float().cpu().numpy())
-
-    return summaries
+    return summaries_by(lambda phrases: network.codes(*words.encode("source", phrases)))
 
 
 ARCHITECTURE = Architecture(

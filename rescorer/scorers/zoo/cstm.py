@@ -42,6 +42,7 @@ from rescorer.layers.units import scale_by_fan_in
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+from rescorer.tries.scoring import summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
 from rescorer.windows.ngrams import distinct_rows
 from rescorer.windows.scoring import ROWS_AT_ONCE
@@ -226,25 +227,18 @@ def empty_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
     return Cstm(config.model, len(source or ()), len(target))
 
 
+@dataclass(eq=False)
 class CstmScorer:
     """Natural log p(target | source) under a CSTM, </s> included; `layers` are the softmaxes by place.
 
     Several threads may use one scorer.
     """
 
-    needs_links = False
-
-    def __init__(
-        self,
-        network: Cstm,
-        layers: Sequence[OutputLayer],
-        source: Vocabulary,
-        shortlist: Vocabulary,
-    ) -> None:
-        self.network = network
-        self.layers = layers
-        self.source = source
-        self.shortlist = shortlist
+    network: Cstm
+    layers: Sequence[OutputLayer]
+    source: Vocabulary
+    shortlist: Vocabulary
+    needs_links: bool = False
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p of each pair; see `contract.Scorer`.
@@ -335,8 +329,7 @@ def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
     network, vocabulary = model.network.to(compute.place), model.shortlists.source_words
     n_places = network.config.phrase_words
 
-    @torch.inference_mode()
-    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
+    def hidden(phrases: Sequence[bytes]) -> Tensor:
         ids, lens = vocabulary.encode_phrases(phrases)
         if int(lens.max(initial=0)) > n_places:
             longest = shown(phrases[int(lens.argmax())])
@@ -344,10 +337,9 @@ def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
                 f"{longest}: {lens.max()} words, where the network has {n_places} places"
             )
         windows = source_windows(ids, lens, n_places, network.empty_id)
-        hidden = network.hidden(torch.from_numpy(windows).long().to(compute.place))
-        return hidden.float().cpu().numpy()
+        return network.hidden(torch.from_numpy(windows).long().to(compute.place))
 
-    return summaries
+    return summaries_by(hidden)
 
 
 ARCHITECTURE = Architecture(

@@ -206,7 +206,7 @@ def test_initial_weights_of_the_paper() -> None:
 def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
     network = make_network()
     with pytest.raises(IndexError):
-        network.source_inputs(torch.tensor([word]))
+        network.encoder.inputs(network.source_embedding(torch.tensor([word])))
 
 
 def test_a_denominator_of_one_at_the_start() -> None:
