@@ -255,7 +255,6 @@ def evaluate(
 
 
 def _files_of_texts(output: Texts, references: object, folder: Path) -> list[Path]:
-    """Write translations and references to files, one text a line."""
     from moses_bridge.base.textio import write_lines
     from moses_bridge.formats.python_text import encoded_all
 

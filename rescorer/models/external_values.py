@@ -103,7 +103,6 @@ def scorer_of_factory(place: str) -> NamedScorer:
 
 
 def _digest(files: Sequence[str]) -> str:
-    """A digest of sizes and beginnings of files: another program gives other values."""
     digest = blake2b(digest_size=16)
     for path in files:
         with Path(path).open("rb") as content:

@@ -105,6 +105,5 @@ class Learned:
 
 
 def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:
-    """The names of the architectures with some part."""
     names = [name for name in ARCHITECTURES if having(load(name)) is not None]
     return f"a model of {' or '.join(repr(name) for name in names)}"

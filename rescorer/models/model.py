@@ -221,7 +221,6 @@ class Model:
         return load(read_description(self.directory)["architecture"]).data != "text"
 
     def _pairs(self, sources: Texts, targets: Texts | None, links: Texts | None) -> Batch:
-        """The pairs, checked."""
         if targets is None:
             if self.reads_source:
                 raise UserError(f"{self.directory} scores pairs: give targets, too")
@@ -242,7 +241,6 @@ class Model:
 
 
 def _check_is_model(directory: Path) -> None:
-    """Refuse other directories before model files are read one by one."""
     if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
         found = "no model" if directory.is_dir() else "no directory"
         expected = f"the directory of a model, with {DESCRIPTION}"

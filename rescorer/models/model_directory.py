@@ -147,7 +147,6 @@ def _empty_network(
 
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
-    """The vocabularies of a model, checked against their digests."""
     for name, digest in description["vocabularies"].items():
         if _digest(directory / name) != digest:
             found = "other words than the network was trained with"

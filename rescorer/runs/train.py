@@ -239,7 +239,6 @@ def _without_loop(settings: Any) -> dict[str, Any]:
 
 
 def _check_files(data: Data, kind: DataKind, architecture: str) -> None:
-    """Refuse files from which the architecture does not learn, and ask for those that it needs."""
     for name in ("source", "links", "texts", "cache"):
         is_given, is_taken = getattr(data, name) is not None, name in TAKEN[kind]
         if is_given and not is_taken:

@@ -219,7 +219,6 @@ def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
 def _check_inside(
     links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64], batch: Batch
 ) -> None:
-    """Refuse links that leave their pair."""
     outside = (links.sources >= source_lens[links.pairs]) | (
         links.targets >= target_lens[links.pairs]
     )

@@ -189,7 +189,6 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
 
 
 def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
-    """The same network with step products of a type."""
     narrow = with_same_weights(network)
     narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
     if narrow.factor is not None:

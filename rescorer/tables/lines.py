@@ -93,7 +93,6 @@ def _checked_names(texts: LineTexts, models: Sequence[Model], settings: LineSett
 
 
 def _blocks(texts: LineTexts, n_done: int) -> Iterator[Numbered]:
-    """The blocks of all lines after the first n_done."""
     rows = read_parallel(*(path for path in texts if path is not None))
     for place, block in enumerate(blocks_of(islice(rows, n_done, None), LINES_AT_ONCE)):
         columns = [list(column) for column in zip(*block, strict=True)]
@@ -110,7 +109,6 @@ def _scored(
     settings: LineSettings,
     block: Numbered,
 ) -> tuple[list[bytes], list[InputError]]:
-    """The lines to write for a block, and the errors of those without a value."""
     first, batch = block
     bad, columns = dict[int, InputError](), []
     for model in models:

@@ -153,7 +153,6 @@ class Trainer(Generic[TaskBatch]):
         return self.report
 
     def _check_parts(self) -> None:
-        """Refuse more parts than a batch has items."""
         n_parts = self.peers.size * self.config.accumulation
         if n_parts > self.task.batch_size:
             raise ConfigError(
@@ -241,7 +240,6 @@ class Trainer(Generic[TaskBatch]):
         return min(1.0, max(by_time, by_epochs))
 
     def _end(self) -> str | None:
-        """Why the training has ended; None if it goes on."""
         if self.at.n_worse >= self.config.patience:
             return f"the held-out loss did not fall in {self.at.n_worse} evaluations"
         if self._share_done() >= 1.0:
@@ -340,7 +338,6 @@ def _without_limits(config: LoopConfig) -> dict[str, Any]:
 
 
 def _differing(one: Any, other: Any, name: str = "") -> list[str]:
-    """The names of the values that differ, those in tables by dotted names."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [name]
     keys = {key: f"{name}.{key}" if name else key for key in sorted(one | other)}

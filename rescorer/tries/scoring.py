@@ -145,7 +145,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
 
     def _read(self, batch: Batch) -> tuple[PrefixTree, Source]:
-        """The targets as a tree, and their sources."""
         sources, groups = self._distinct(batch.sources)
         ids, lens = self.shortlists.target.encode_phrases(batch.targets)
         tree = build_prefix_tree(ids, lens, groups, len(sources[0]))
@@ -185,7 +184,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         groups: Tensor,
         source: Source,
     ) -> tuple[State, _Predictions]:
-        """States and predictions of a level, from the states of the level above."""
         network = self.network
         carried, which = carried_once(network.carry, state, parents)
         states, predictions = [], []
@@ -204,7 +202,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         log_probs: Tensor,
         predictions: _Predictions,
     ) -> _Depth[Tensor]:
-        """A level with </s> after the rows that end in it."""
         rows, nodes = tree.rows_ending(number)
         ends = to_device(nodes, predictions.log_z)
         words = torch.full_like(ends, Vocabulary.end_id)

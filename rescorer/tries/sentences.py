@@ -223,7 +223,6 @@ class Sentences:
             yield self._pairs(rows), np.arange(len(rows))
 
     def _cut(self, rows: NDArray[np.int64], n_words: int) -> list[NDArray[np.int64]]:
-        """The rows in runs of about n_words words with </s>."""
         return _runs(rows, (np.cumsum(self.text.lens[rows] + 1) - 1) // n_words)
 
     def _pairs(self, rows: NDArray[np.int64]) -> EncodedPairs:

@@ -177,7 +177,6 @@ def _best_translations(
 def _translations(
     block: Block, wanted: set[bytes], table: Path, side: Side
 ) -> Iterator[tuple[bytes, _Translation]]:
-    """The rows of wanted phrases."""
     columns = (block.sources, block.targets)
     own, other = columns if side == "source" else columns[::-1]
     prob_of = direct_prob if side == "source" else inverse_prob
@@ -257,7 +256,6 @@ def kinds_of(learned: Learned) -> list[MapKind]:
 def _points(
     kind: MapKind, learned: Learned, table: Path, config: MapConfig, compute: Compute
 ) -> MapPoints:
-    """The content of a map, checked."""
     if kind == "words":
         points = word_points(learned, table, config.side, config.n_words)
     else:
@@ -304,7 +302,6 @@ def _draw(made: Map, config: MapConfig, path: Path) -> None:
 
 
 def _shades(points: MapPoints, colour: Colour) -> tuple[NDArray[np.float64], str]:
-    """The values shown by the points' colours, and their name."""
     if points.kind == "phrases" and colour == "length":
         return np.array(points.lengths, np.float64), "words in the phrase"
     unit = "extracted" if points.kind == "phrases" else "phrases with the word"

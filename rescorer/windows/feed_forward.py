@@ -116,7 +116,6 @@ class _SumOverPlaces(torch.autograd.Function):
 
 
 def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_Place]:
-    """The places of windows, with adjacent rows."""
     numbers, (n_vectors, width) = windows.numpy(), vectors.shape
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_vectors:
         raise IndexError(f"a word has no vector: there are {n_vectors}")

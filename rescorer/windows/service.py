@@ -159,13 +159,11 @@ class WindowNgramScorer:
         return way(rows, self._bases)
 
     def _n_allowed(self) -> NDArray[np.int64]:
-        """The number of valid numbers in each column of the rows."""
         places = [len(self._bases)] if self.reads_source else []
         words = [self.open_id + 1] * (self.order - 1)
         return np.array([*places, *words, len(self._shortlist)])
 
     def _no_such(self, column: int, found: int) -> UserError:
-        """The error for an invalid number in a column."""
         what, hint = "previous word", "the model's numbers come from W"
         if column == 0 and self.reads_source:
             what, hint = "source place", "ask for S before N and E"

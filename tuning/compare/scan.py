@@ -186,8 +186,6 @@ def _system(path: Path, config: ScanConfig, init_weights: Path | None) -> Scanne
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Decodings under pairs of weights, made or found."""
-
     system: ScannedSystem
     decoder: Decoder
     lists: ListFeatures
@@ -216,7 +214,6 @@ class _Outputs:
 def _points(
     outputs: _Outputs, against: float, config: ScanConfig
 ) -> tuple[list[ScanPoint], list[Measures]]:
-    """All points of the grid, and the effect of the other weight without the feature."""
     base = outputs.decoding(0.0, against)
     step = round(config.step * (abs(against) or 1.0), DIGITS)
     moved = [outputs.decoding(0.0, round(against + sign * step, DIGITS)) for sign in (-1, 1)]

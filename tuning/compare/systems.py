@@ -160,7 +160,6 @@ class _Measured:
 
 
 def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _Measured:
-    """Translate what is not translated yet, and measure all outputs."""
     runs, config = inputs.runs, inputs.config
     paths = dict.fromkeys(path for members in inputs.systems.values() for path in members)
     files = {path: path for path in paths if path not in runs}
@@ -293,7 +292,6 @@ def _networks(runs: Sequence[TuningRun | None]) -> list[int]:
 
 
 def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
-    """For each run the others with the same test output."""
     hashes = {directory: file_digest(output) for directory, output in outputs.items()}
     return {
         directory: [str(other) for other in hashes if other != directory and hashes[other] == own]
@@ -342,7 +340,6 @@ def digests(
 
 
 def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
-    """The row of a system, not yet set against others."""
     runs = {path: inputs.runs.get(path) for path in inputs.systems[system]}
     outputs, detokenised = measured.statistics[system], measured.detokenised[system]
     sums = outputs.statistics.sum(axis=1)
@@ -382,7 +379,6 @@ def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
 
 
 def _bootstrapped(outputs: SystemOutputs, config: CompareConfig) -> float:
-    """Standard deviation of the first run's BLEU over resampled texts."""
     return bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed)
 
 

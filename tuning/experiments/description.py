@@ -367,7 +367,6 @@ def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _kinds(hint: Any) -> Iterator[str]:
-    """The kinds of things named by values of a type."""
     for part in (*typing.get_args(hint), *getattr(hint, "__metadata__", ())):
         if isinstance(part, Names):
             yield part.kind
@@ -405,7 +404,6 @@ def _check_chains(experiment: Experiment, where: str) -> None:
 
 
 def _check_labels(experiment: Experiment, where: str) -> None:
-    """Refuse a table without a row, or with two rows looking the same."""
     for table in experiment.tables:
         labels: dict[str, str] = {}
         for system in experiment.rows(table):

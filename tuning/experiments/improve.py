@@ -92,7 +92,6 @@ def improve(settings: ImproveSettings) -> None:
 
 
 def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> str:
-    """Make the better system; return README.txt."""
     work = settings.out.absolute() / WORK
     _prepare(settings, work, plan)
     tried, seeds = (BASELINE, *plan.systems), experiment.seeds.runs
@@ -298,7 +297,6 @@ def lay_out(given: Path, place: Path) -> None:
 
 
 def _step(work: Path, name: str, command: Sequence[str]) -> None:
-    """Run a command of this package as a step of the experiment."""
     program, *arguments = command
     if run_step([str(COMMANDS / program), *arguments], work / LOG_NAME, name):
         raise UserError(f"{name}: {shlex.join(command)} failed; the lines above say why")

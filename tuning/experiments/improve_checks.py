@@ -100,7 +100,6 @@ def _check_out(out: Path) -> None:
 
 
 def _check_model(path: Path) -> None:
-    """Refuse missing files, an ini without a text table, and faults in the first rows of its tables."""
     ini = read_ini(path)
     for feature in ini.features:
         for named in (feature.arguments[key] for key in feature.file_arguments):

@@ -144,7 +144,6 @@ def reckon(
 
 
 def _networks(experiment: Experiment, system: str) -> dict[str, Network]:
-    """The networks of a system, after those they begin with."""
     entry = experiment.systems[system]
     own = [experiment.columns[column].network for column in entry.columns]
     for feature in (*entry.search, *entry.on_lists):
@@ -168,6 +167,5 @@ def _training_seconds(experiment: Experiment, network: Network, facts: Facts) ->
 
 
 def _search_factor(experiment: Experiment, system: str) -> float:
-    """How many times as long as the baseline's a search takes."""
     factors = [SEARCH_FACTORS[feature] for feature in experiment.systems[system].search]
     return 1 + sum(factor - 1 for factor in factors)

@@ -198,7 +198,6 @@ def _environment() -> dict[str, str]:
 
 
 def _to_do(command: Sequence[str], settings: RunSettings) -> list[PlannedStep]:
-    """The steps that make would do, with the time of the last time or an estimate."""
     asked = subprocess.run(
         [*command, "--dry-run"],
         capture_output=True,

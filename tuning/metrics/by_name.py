@@ -83,7 +83,6 @@ class MetricChoice:
     def _counter(
         self, name: str, sentences: Sequence[Sequence[bytes]], source: StrPath
     ) -> MetricReferences:
-        """The references for one metric."""
         if name == "bleu":
             from tuning.metrics.bleu import References
 

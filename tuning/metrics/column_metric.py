@@ -195,7 +195,6 @@ class NumberCommand:
             raise ConfigError(f"{self._what}: found {self._command!r} ({error}). {hint}") from error
 
     def _read(self, path: Path, n_expected: int) -> list[float]:
-        """The numbers that the command wrote."""
         what = f"the numbers of {self._what}"
         lines = list(read_lines(path)) if path.exists() else []
         if len(lines) != n_expected:

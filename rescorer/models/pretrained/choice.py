@@ -64,7 +64,6 @@ def scorer_of_pretrained(
 
 
 def _text_note(settings: PretrainedSettings) -> str:
-    """The treatment of the text, for records."""
     languages = "-".join(filter(None, [settings.source_language, settings.target_language]))
     prefix = f"prefix {settings.source_prefix!r}" if settings.source_prefix else ""
     case = "" if settings.case == "as-is" else f"{settings.case} case"

@@ -111,7 +111,6 @@ def _first_too_long(
 
 
 def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[list[int]]:
-    """Rows of pairs of equal lengths."""
     lens = list(zip(source_lens, map(len, targets), strict=True))
     group = list[int]()
     for row in sorted(range(len(lens)), key=lens.__getitem__):

@@ -159,7 +159,6 @@ def _groups(pairs: Pairs) -> Iterator[NDArray[np.int64]]:
 def _values_of(
     network: Network, pairs: Pairs, rows: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
-    """The values of the subwords of some rows."""
     numbers, groups = np.unique(pairs.which[rows], return_inverse=True)
     sources = [pairs.sources[number] for number in numbers]
     targets = [pairs.targets[row] for row in rows]

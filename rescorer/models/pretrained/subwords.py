@@ -151,7 +151,6 @@ class Subwords:
         return found
 
     def _prefix(self, directory: Path) -> Ids:
-        """The ids before the end in an empty target."""
         empty = self._targets([""])[0]
         if self.end in empty[:-1]:
             found = f"a tokenizer that ends targets with {' '.join(self.names(empty))}"
@@ -199,7 +198,6 @@ def _set_languages(
 
 
 def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None:
-    """Refuse a code that the tokenizer of a multilingual model does not have."""
     tokens = getattr(tokenizer, "lang_code_to_token", None)
     known = list(tokens) if tokens else [*tokenizer.all_special_tokens]
     if code not in known:

@@ -180,7 +180,6 @@ def _contexts(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, context: Any,
     firsts: Any, lens: Any, offsets: Any,
 ) -> None:  # fmt: skip
-    """Fill the weights and the contexts of all states."""
     for row in range(len(query)):
         first, offset = firsts[row], offsets[row]
         highest = np.float32(-np.inf)

@@ -203,7 +203,6 @@ def _grouped(groups: Any, n_groups: int) -> Any:
 
 @inner_maker
 def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
-    """Lengths and words of one side of some records."""
     lens = np.empty(len(chosen), np.uint16)
     n_words = 0
     for row in range(len(chosen)):
