@@ -103,7 +103,9 @@ class Trainer(Generic[TaskBatch]):
         self.peers = peers
         self.unit = unit
         self.signals = signals
-        fixed = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
+        # Minutes or passes may be raised when a training continues, other settings may not change.
+        loop = {name: value for name, value in asdict(config).items() if name not in LIMITS}
+        fixed = json.loads(json.dumps({**settings, "loop": loop}))
         self.at = _Progress(fixed, TrainingReport(), 0, 0, 0, 0, -1)
         self.recipe = RECIPES[config.recipe]
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
@@ -205,7 +207,9 @@ class Trainer(Generic[TaskBatch]):
         self.optimizer.zero_grad(set_to_none=True)
         n_words = self.task.n_words(batch)
         scale, own_loss = self.recipe.scale(n_words), 0.0
-        for part in self._own_parts(batch):
+        parts = self.task.parts(batch, self.peers.size * self.config.accumulation)
+        first = self.peers.rank * self.config.accumulation
+        for part in parts[first : first + self.config.accumulation]:  # there may be none
             loss, _ = self.task.loss(part)
             (loss * scale).backward()  # type: ignore[no-untyped-call]
             own_loss += float(loss.detach())
@@ -222,12 +226,6 @@ class Trainer(Generic[TaskBatch]):
             n_updates = self.report.n_updates
             advice = "train with a lower learning_rate"
             raise UserError(f"the {name} is {loss} after {n_updates} updates; {advice}")
-
-    def _own_parts(self, batch: TaskBatch) -> list[TaskBatch]:
-        """The parts of a batch that this process computes; there may be none."""
-        n_own = self.config.accumulation
-        parts = self.task.parts(batch, self.peers.size * n_own)
-        return parts[self.peers.rank * n_own : (self.peers.rank + 1) * n_own]
 
     def _learning_rate(self) -> float:
         rate = self.recipe.rate(self.config, self.report.n_updates, self._share_done())
@@ -280,18 +278,15 @@ class Trainer(Generic[TaskBatch]):
             self.best_weights = _copy(self.network)
             self.at.n_worse = 0
         else:
-            self._count_worse()
+            self.at.n_worse += 1
+            is_third = self.at.n_worse % EVALUATIONS_TO_HALVE == 0
+            self.at.n_halvings += is_third and not self.config.has_planned_end
         self.at.evaluated_update = self.report.n_updates
         record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
         if log is not None:
             log.append(record)
-
-    def _count_worse(self) -> None:
-        self.at.n_worse += 1
-        if not self.config.has_planned_end and self.at.n_worse % EVALUATIONS_TO_HALVE == 0:
-            self.at.n_halvings += 1
 
     def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
         return LogRecord(
@@ -329,12 +324,6 @@ class Trainer(Generic[TaskBatch]):
         self.best_weights = weights["best"]
         self.at = progress
         return True
-
-
-def _without_limits(config: LoopConfig) -> dict[str, Any]:
-    """The settings that may not change when training continues; minutes or passes may be raised."""
-    settings = asdict(config)
-    return {name: value for name, value in settings.items() if name not in LIMITS}
 
 
 def _differing(one: Any, other: Any, name: str = "") -> list[str]:

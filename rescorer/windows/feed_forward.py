@@ -184,11 +184,6 @@ class LayerWidths(NamedTuple):
     first: int
     second: int
 
-    @property
-    def last(self) -> int:
-        """Width of the layer below the softmax."""
-        return self.second or self.first
-
 
 class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
@@ -203,7 +198,7 @@ class FeedForward(nn.Module):
         self.embedding = nn.Embedding(n_input_words, widths.embedding)
         self.first = nn.Linear(window_words * widths.embedding, widths.first)
         self.second = nn.Linear(widths.first, widths.second) if widths.second else None
-        self.output = nn.Linear(widths.last, n_words)
+        self.output = nn.Linear(widths.second or widths.first, n_words)
         self.initialise()
 
     def initialise(self) -> None:

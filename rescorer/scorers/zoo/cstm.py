@@ -68,11 +68,6 @@ class CstmConfig(Limited):
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
 
-    @property
-    def last_width(self) -> int:
-        """d, of the layer below the softmaxes."""
-        return self.second_width or self.first_width
-
 
 class Cstm(nn.Module):
     """p_k(word | source) for each place k of the target, exactly normalised; V includes </s> and <unk>."""
@@ -86,8 +81,9 @@ class Cstm(nn.Module):
         self.second = (
             nn.Linear(config.first_width, config.second_width) if config.second_width else None
         )
+        last_width = config.second_width or config.first_width
         self.outputs = nn.ModuleList(
-            nn.Linear(config.last_width, n_target_words) for _ in range(config.phrase_words)
+            nn.Linear(last_width, n_target_words) for _ in range(config.phrase_words)
         )
         self.initialise(INITIAL_LIMIT)
 
