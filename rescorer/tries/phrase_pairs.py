@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,15 +134,6 @@ def _chosen_shortlists(
     return choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
 
 
-class Pools(Protocol):
-    """Phrase pairs with one pool in memory at a time, such as `PairPools`."""
-
-    sizes: list[int]
-
-    def load(self, pool: int) -> EncodedPairs:
-        """The pairs of a pool."""
-
-
 class PhrasePairs:
     """Phrase pairs in pools; a `BatchSource`.
 
@@ -150,7 +141,7 @@ class PhrasePairs:
     sources. The seed is of the held-out pairs, of the order and of what an update draws.
     """
 
-    def __init__(self, pools: Pools, config: PairTrainingConfig, seed: int) -> None:
+    def __init__(self, pools: PairPools, config: PairTrainingConfig, seed: int) -> None:
         self.config, self.seed = config, seed
         self._pools, self._loaded = pools, (0, pools.load(0))
         self.held_out_pairs = self.pool(0).part(np.flatnonzero(self._held_out_mask(0)))

@@ -111,6 +111,11 @@ class Subwords:
         self.end_name = str(self._tokenizer.eos_token)
         self.target_prefix = self._prefix(directory)
 
+    def note(self, has_source: bool) -> str:
+        """What a model's log-probabilities of these subwords are, for records."""
+        given = " given the source" if has_source else ""
+        return f"natural log p of the target's subwords and {self.end_name}{given}"
+
     def sources(self, phrases: Sequence[bytes]) -> list[Ids]:
         """Ids of sources as the encoder reads them, special ones included."""
         texts = [self._source_prefix + self._source_text.of(phrase) for phrase in phrases]
