@@ -31,11 +31,7 @@ class Learned:
 
     @classmethod
     def load(cls, directory: Path, trust_code: bool = False) -> Learned:
-        """Read a model directory.
-
-        Raises:
-            InputError: the directory is not a whole model.
-        """
+        """Read a model directory; InputError if the directory is not a whole model."""
         return cls(directory, load_model(directory, trust_code), fingerprint(directory))
 
     @property

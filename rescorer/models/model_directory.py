@@ -214,11 +214,7 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
 
 
 def record_of_model(directory: Path) -> TrainingRecord:
-    """The record of the training of a model.
-
-    Raises:
-        InputError: the directory is not a whole model.
-    """
+    """The record of the training of a model; InputError if the directory is no whole model."""
     return TrainingRecord.of(read_description(directory))
 
 

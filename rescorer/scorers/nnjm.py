@@ -248,11 +248,7 @@ class NnjmTrainingConfig(WindowTrainingConfig):
 
 
 def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
-    """See `contract.Architecture`.
-
-    Raises:
-        InputError: the texts and links do not fit together.
-    """
+    """See `contract.Architecture`; InputError if the texts and links do not fit together."""
     text = read_parallel_text(data)
     sides = (text.sources, text.targets)
     shortlists = data.shortlists or Shortlists(

@@ -134,11 +134,7 @@ class RnnLmTrainingConfig(TextTrainingConfig):
 
 
 def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
-    """See `contract.Architecture`.
-
-    Raises:
-        InputError: the text is empty, or all its sentences are too long.
-    """
+    """See `contract.Architecture`; InputError if the text is empty, or all its sentences are too long."""
     lines = read_text(data.path)
 
     def sentences() -> Iterable[bytes]:

@@ -138,11 +138,7 @@ class WindowNgramScorer:
         return len(self._bases)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """See `NgramScorer`.
-
-        Raises:
-            UserError: a source place, previous word or word does not exist.
-        """
+        """See `NgramScorer`; UserError if a source place, previous word or word does not exist."""
         return self._values(self._exact, ngrams)
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -52,11 +52,7 @@ class StoredRuns:
         self._ends: list[NDArray[np.int64]] = []
 
     def append(self, block: Block) -> None:
-        """Write the runs of a block and empty the block.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write the runs of a block and empty the block; OSError if the disk is full."""
         n_runs = int(block.sizes[N_RUNS])
         bounds = np.vstack([block.firsts[:n_runs], block.sizes[N_HYPOTHESES:]]).tolist()
         parts, ends = [np.empty(0, np.int32)], []

@@ -226,11 +226,7 @@ def add_counts(counts: NDArray[np.int64], columns: PairColumns) -> None:
 
 
 def read_header(directory: Path) -> dict[str, Any]:
-    """Read the header of a directory of phrase pairs.
-
-    Raises:
-        InputError: it is no such directory.
-    """
+    """Read the header of a directory of phrase pairs; InputError if it is no such directory."""
     path = directory / HEADER_NAME
     header = read_json(path) if path.exists() else None
     if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):

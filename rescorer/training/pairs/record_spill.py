@@ -259,22 +259,14 @@ class RecordSpill:
         return self._first_row + int(self.state[N_SEEN])
 
     def make_room(self, n_numbers: int) -> None:
-        """Make room in `records` for n_numbers more numbers.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Make room in `records` for n_numbers more numbers; OSError if the disk is full."""
         if self.state[N_NUMBERS] + n_numbers > len(self.records) or self.state[N_SEEN] > MOST_ROWS:
             self.flush()
         if n_numbers > len(self.records):
             self.records, self._parted = (np.empty(n_numbers, np.uint32) for _ in range(2))
 
     def flush(self) -> None:
-        """Write the content of `records`.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write the content of `records`; OSError if the disk is full."""
         n_numbers = int(self.state[N_NUMBERS])
         bounds = partition(self.records, n_numbers, self._parted)
         self._file.write(self._parted[:n_numbers].data.cast("B"))
