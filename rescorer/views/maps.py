@@ -30,6 +30,7 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import as_text, split_words
+from rescorer.contract.architectures import load
 from rescorer.contract.choices import Colour, MapKind, Side
 from rescorer.contract.compute import Compute
 from rescorer.models.learned import Learned
@@ -249,8 +250,9 @@ def draw_maps(
 
 def kinds_of(learned: Learned) -> list[MapKind]:
     """The maps for which a model has vectors; both, if it has none at all."""
-    has: dict[MapKind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
-    return [kind for kind in has if has[kind] or not any(has.values())]
+    of = load(learned.model.architecture)
+    parts: dict[MapKind, object] = {"words": of.embeddings, "phrases": of.summaries}
+    return [kind for kind in parts if parts[kind]] or [*parts]
 
 
 def _points(
