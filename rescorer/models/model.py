@@ -22,9 +22,8 @@ from rescorer.models.learned import Learned
 from rescorer.models.model_description import DESCRIPTION, FOLDS, read_description
 from rescorer.models.model_directory import generator_of_model, targets_of_lines
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
-from rescorer.models.reading import ReversedSides
+from rescorer.models.reading import ReversedSides, predicts_tokens, token_values
 from rescorer.models.scorer_choice import refuse_settings, scorer_of
-from rescorer.models.token_values import predicts_tokens, token_values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import ScoredTokens, Scorer
 from rescorer.models.model import Model
-from rescorer.models.token_values import predicts_tokens, token_values
+from rescorer.models.reading import predicts_tokens, token_values
 from rescorer.tables.line_settings import LineSettings, LineTexts
 from rescorer.tables.pair_values import scored_pairs, within
 from rescorer.tables.partial_file import compress, open_blocks
