@@ -23,6 +23,7 @@ from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import unless_full
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
 from moses_bridge.formats.nbest import SEPARATOR, escape_bars
+from moses_bridge.formats.words import to_number
 from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
 
 SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
@@ -203,10 +204,7 @@ class NumberCommand:
 
 
 def _number(text: bytes, path: StrPath, line_number: int) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = to_number(text)
     if not math.isfinite(number):
         raise InputError(path, line_number, shown(text), "a finite number")
     return number
