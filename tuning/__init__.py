@@ -291,7 +291,7 @@ def run(
     """
     from moses_bridge.base.config import from_mapping
     from tuning.experiments.run import run_experiment
-    from tuning.experiments.run_settings import RunSettings
+    from tuning.experiments.settings import RunSettings
 
     given = {"out": out, **(settings or {})}
     run_experiment(_paths(experiment), from_mapping(RunSettings, given, "settings"))

@@ -42,9 +42,8 @@ from tuning.experiments.improve_plan import (
     make_plan,
     plan_lines,
 )
-from tuning.experiments.improve_settings import LINKS_NAMES, ImproveSettings
 from tuning.experiments.run import run_experiment
-from tuning.experiments.run_settings import RunSettings
+from tuning.experiments.settings import LINKS_NAMES, ImproveSettings, RunSettings
 from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run

@@ -20,7 +20,7 @@ from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_i
 from moses_bridge.formats.moses_ini_edits import new_ini
 from moses_bridge.formats.phrase_table import parse_row, source_column
 from moses_bridge.formats.text_notes import text_notes
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 ROWS_CHECKED = 1000  # of each phrase table; the steps read all of them
 WORDS_SHOWN = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moses_bridge.base.progress import duration
 from tuning.experiments.description import Experiment, Network
 from tuning.experiments.improve_checks import Facts
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 BASELINE, CONTROL, LINKS = "baseline", "random", "word links"
 # What may be tried, most gain for its time first (docs/which.md); without --minutes only the first of them.
