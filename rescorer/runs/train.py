@@ -28,8 +28,7 @@ from rescorer.models.model_directory import (
     settings_of_sizes,
     written_files,
 )
-from rescorer.training.interruption import noted_signal
-from rescorer.training.loop import INTERRUPTED, Trainer, TrainingReport
+from rescorer.training.loop import INTERRUPTED, Trainer, TrainingReport, noted_signal
 from rescorer.training.peers import ALONE, Peers
 
 # The files of `Data` that a kind takes; source and links are then needed.

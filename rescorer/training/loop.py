@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Generic
 
 import torch
@@ -17,6 +20,7 @@ from torch import Tensor, nn
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
 from moses_bridge.base.machine import keep_freed_memory
+from moses_bridge.base.programs import ENDING_SIGNALS, handled
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.trained_model import TRAINING_STATE
@@ -335,3 +339,23 @@ def _differing(one: Any, other: Any, name: str = "") -> list[str]:
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+
+
+@contextlib.contextmanager
+def noted_signal(is_alone: bool = True) -> Iterator[list[int]]:
+    """A list for the first signal in a `with` block, which acts at the end of the block; a second acts at once.
+
+    Of several processes that train together (not `is_alone`), each ends at once.
+    """
+    noted = list[int]()
+    with contextlib.ExitStack() as handlers:
+
+        def note(number: int, frame: FrameType | None) -> None:
+            noted.append(number)
+            handlers.close()
+
+        if is_alone:
+            handlers.enter_context(handled(ENDING_SIGNALS, note))
+        yield noted
+    for came in noted:
+        signal.raise_signal(came)

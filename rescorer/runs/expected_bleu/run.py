@@ -38,8 +38,7 @@ from rescorer.models.model_directory import (
 from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists, StoredLists
 from rescorer.runs.train import claimed, note_interruption
-from rescorer.training.interruption import noted_signal
-from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.loop import Trainer, TrainingReport, noted_signal
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, held_out_mask
 
