@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
 from moses_bridge.base.provenance import file_digest
@@ -50,7 +50,7 @@ NO_CONTEXT = TextContext()
 
 
 @dataclass(frozen=True)
-class CompareConfig:
+class CompareConfig(Limited):
     """Settings of `compare`.
 
     Attributes:
@@ -70,9 +70,6 @@ class CompareConfig:
     tokenize: TokenizerName | None = None
     control: str = ""
     run_commands: bool = False
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 def compare(

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.machine import n_processors
 
 Scale = Literal["tiny", "small", "full"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
+class RunSettings(Limited):
     """Where an experiment is made, and from what; paths have no character with a meaning for make or a shell.
 
     Attributes:
@@ -50,9 +50,6 @@ class RunSettings:
     jobs: Annotated[int, AtLeast(1)] = n_processors()
     at_once: Annotated[int | None, AtLeast(1)] = None
     dry_run: bool = False
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 LINKS_NAMES = ("aligned.grow-diag-final-and.gz", "aligned.grow-diag-final-and")
