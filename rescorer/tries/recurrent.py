@@ -27,7 +27,7 @@ NODES_AT_ONCE = 2048
 DEVICE_NODES_AT_ONCE = 2**15
 
 Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
-Source = TypeVar("Source", bound=tuple[Tensor, ...])
+Source = TypeVar("Source", bound=tuple[Any, ...])
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
 Inputs = TypeVar("Inputs", bound=tuple[Tensor, ...])

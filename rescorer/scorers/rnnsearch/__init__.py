@@ -73,20 +73,10 @@ class RnnSearchConfig(Limited):
 
 
 class ReadSources(NamedTuple):
-    """The decoder's inputs from the sources: s_0, (n_sources, d), and the fields of `Places`."""
+    """The decoder's inputs from the sources: s_0, (n_sources, d), and the places that states look at."""
 
     hidden: Tensor
-    annotations: Tensor
-    keys: Tensor
-    firsts: Tensor
-    lens: Tensor
-    by_annotations: Tensor
-    by_keys: Tensor
-
-    @property
-    def places(self) -> Places:
-        """The places that states look at."""
-        return Places(*self[1:])
+    places: Places
 
 
 class DecoderState(NamedTuple):
@@ -187,7 +177,7 @@ class RnnSearch(nn.Module):
             Readings(to_right, to_left, firsts, to_device(n_places, vectors))
         )
         hidden = torch.tanh(self.decoder_start_layer(to_left.index_select(0, firsts)))
-        return ReadSources(hidden, *places)
+        return ReadSources(hidden, places)
 
     def start(self, source: ReadSources) -> DecoderState:
         """s_0 and c_1 of each source."""
