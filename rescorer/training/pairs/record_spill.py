@@ -221,16 +221,6 @@ def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
     return lens, words
 
 
-class _Run(NamedTuple):
-    """Records written together."""
-
-    offset: int  # of the first one in the file, in numbers
-    bounds: NDArray[
-        np.int64
-    ]  # the start of each part after it, and the end of the last one, (N_PARTS + 1,)
-    first_row: int  # of the table, added to the records' row numbers
-
-
 class Part(NamedTuple):
     """The records of a part; see `distinct_pairs`."""
 
@@ -250,7 +240,8 @@ class RecordSpill:
         self.state = np.zeros(2, np.int64)
         self._parted = np.empty(RUN_NUMBERS, np.uint32)
         self._file = file
-        self._runs: list[_Run] = []
+        # Of each run the places of its parts in the file, in numbers, (N_PARTS + 1,), and its first row.
+        self._bounds, self._first_rows = list[NDArray[np.int64]](), list[int]()
         self._first_row = self._n_written = 0
 
     @property
@@ -271,7 +262,8 @@ class RecordSpill:
         bounds = partition(self.records, n_numbers, self._parted)
         self._file.write(self._parted[:n_numbers].data.cast("B"))
         self._file.flush()
-        self._runs.append(_Run(self._n_written, bounds, self._first_row))
+        self._bounds.append(self._n_written + bounds)
+        self._first_rows.append(self._first_row)
         self._n_written += n_numbers
         self._first_row = self.n_seen
         self.state[:] = 0
@@ -284,16 +276,12 @@ class RecordSpill:
 
     def part(self, number: int) -> Part:
         """The records of a part, in the order of the table."""
-        pieces = [self._read(run, number) for run in self._runs]
+        ends = [bounds[number : number + 2].tolist() for bounds in self._bounds]
+        places = [(NUMBER_BYTES * (end - first), NUMBER_BYTES * first) for first, end in ends]
+        file = self._file.fileno()
+        pieces = [np.frombuffer(os.pread(file, *place), np.uint32) for place in places]
         return Part(
             np.concatenate(pieces),
             np.cumsum([len(piece) for piece in pieces]),
-            np.array([run.first_row for run in self._runs], np.int64),
-        )
-
-    def _read(self, run: _Run, number: int) -> NDArray[np.uint32]:
-        first, end = (int(run.offset + bound) for bound in run.bounds[number : number + 2])
-        n_bytes = (end - first) * NUMBER_BYTES
-        return np.frombuffer(
-            os.pread(self._file.fileno(), n_bytes, first * NUMBER_BYTES), np.uint32
+            np.array(self._first_rows, np.int64),
         )
