@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.layers.compiled_gates import MAXOUT_PIECES
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 
 LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 

@@ -11,7 +11,7 @@ from rescorer.contract.choices import Device
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm import Nnjm, NnjmConfig
 
 # Where a GPU is, what asks for the device is tested on it as well.

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 from rescorer.scorers.rnn_lm import NoSource, RnnLm
 from rescorer.scorers.zoo.cstm import Cstm
 from rescorer.tries.recurrent import NO_WORD

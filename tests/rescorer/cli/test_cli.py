@@ -16,7 +16,7 @@ from rescorer.cli.train import _next_command, _on_gpu
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.scorers.rnnsearch import RnnSearch, RnnSearchConfig
 from tests.rescorer.plain_networks import log_probs
 

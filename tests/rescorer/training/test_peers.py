@@ -21,7 +21,7 @@ from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
 from rescorer.scorers.rnnsearch import RnnSearchConfig, RnnSearchTrainingConfig
 from rescorer.scorers.zoo.bae import BaeConfig, BaeTrainingConfig

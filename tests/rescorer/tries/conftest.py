@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, pair_losses
 from rescorer.tries.task import RecurrentLosses, TrieTask

@@ -14,7 +14,7 @@ from rescorer.contract.choices import PairReading
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.runs.train import train
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch

@@ -26,7 +26,7 @@ from rescorer.layers import output_layer
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_ngram_scorer, cslm_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm import (
     Nnjm,
     NnjmConfig,

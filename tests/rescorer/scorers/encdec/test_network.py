@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import start_normalised
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tests.rescorer.plain_networks import log_probs
 
 D, R, M, N_SOURCE, N_TARGET = 13, 7, 5, 19, 23
