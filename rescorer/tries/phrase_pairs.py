@@ -26,7 +26,7 @@ from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
 from rescorer.training.word_counts import ChosenShortlists, WordCounts, choose_shortlists
 from rescorer.tries.settings import PairTrainingConfig, RecurrentTrainingConfig
-from rescorer.tries.task import Losses, RecurrentLosses, TrieTask
+from rescorer.tries.task import Losses, TrieTask, recurrent_losses
 
 # Held-out pairs scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
@@ -66,11 +66,11 @@ def prepare_recurrent(
     return prepare_pairs(data, config, seed, new_network, pair_losses)
 
 
-def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords) -> RecurrentLosses:
+def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords) -> Losses:
     """The losses of a `Recurrent` network."""
     n_words = round(config.pairs_per_update * words.words_per_pair)
     sampler = WordSampler(words.target_shares, n_words, config.n_sampled)
-    return RecurrentLosses(
+    return recurrent_losses(
         network,
         config.loop.product_dtype,
         sampler if config.samples else None,

@@ -37,10 +37,10 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import WORD_DEVIATION
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 from rescorer.tries.scoring import ValueScorer, summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
+from rescorer.tries.task import Losses
 
 # Bags whose V sigmoids are in memory at a time where nothing is learned.
 BAGS_AT_ONCE = 512
@@ -179,25 +179,13 @@ def prepare(data: Data, config: BaeTrainingConfig, seed: int) -> Prepared:
     return prepare_pairs(data, config, seed, empty_network, _losses, is_whole)
 
 
-def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> BaeLosses:
-    return BaeLosses(network, config)
-
-
-@dataclass(frozen=True)
-class BaeLosses:
-    """See `Losses`; `config` has the merging of pairs and the correlation's weight in updates."""
-
-    network: Bae
-    config: BaeTrainingConfig
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
-        merged, weight = self.config.merged_pairs, self.config.correlation_weight
-        return bae_loss(self.network, data, batch.rows, merged, weight)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`; reconstruction only, pair by pair."""
-        return bae_loss(self.network, data, rows, merged=1, correlation_weight=0.0)
+def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> Losses:
+    """Held out is reconstruction alone, pair by pair."""
+    merged, weight = config.merged_pairs, config.correlation_weight
+    return Losses(
+        lambda data, batch: bae_loss(network, data, batch.rows, merged, weight),
+        lambda data, rows: bae_loss(network, data, rows, merged=1, correlation_weight=0.0),
+    )
 
 
 def bae_loss(

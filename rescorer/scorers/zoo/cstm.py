@@ -40,10 +40,10 @@ from rescorer.layers.output_layer import OutputLayer, output_layer
 from rescorer.layers.predicted import Predicted, output_loss
 from rescorer.layers.units import scale_by_fan_in
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
 from rescorer.tries.scoring import summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
+from rescorer.tries.task import Losses
 from rescorer.windows.ngrams import distinct_rows
 from rescorer.windows.scoring import ROWS_AT_ONCE
 
@@ -124,22 +124,6 @@ def source_windows(
     return windows
 
 
-@dataclass(frozen=True)
-class CstmLosses:
-    """See `Losses`; product_type is that of the output layers in updates."""
-
-    network: Cstm
-    product_type: torch.dtype
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
-        return cstm_loss(self.network, data, batch.rows, self.product_type)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`."""
-        return cstm_loss(self.network, data, rows, torch.float32)
-
-
 def cstm_loss(
     network: Cstm, data: EncodedPairs, rows: NDArray[np.int64], product_type: torch.dtype
 ) -> Tensor:
@@ -206,8 +190,12 @@ def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
     return prepare_pairs(data, config, seed, new_network, _losses)
 
 
-def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> CstmLosses:
-    return CstmLosses(network, config.loop.product_dtype)
+def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> Losses:
+    dtype = config.loop.product_dtype
+    return Losses(
+        lambda data, batch: cstm_loss(network, data, batch.rows, dtype),
+        lambda data, rows: cstm_loss(network, data, rows, torch.float32),
+    )
 
 
 def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
