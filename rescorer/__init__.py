@@ -367,12 +367,10 @@ def score_lines(
 
 
 def _scorers(models: Model | Sequence[Model]) -> list[NamedScorer]:
-    """The scorers of one model or several."""
     return [model.named for model in _models(models)]
 
 
 def _models(models: Model | Sequence[Model]) -> list[Model]:
-    """One model or several, as a list."""
     from rescorer.models.model import Model
 
     given: list[object] = [*models] if isinstance(models, list | tuple) else [models]
@@ -386,7 +384,6 @@ def _models(models: Model | Sequence[Model]) -> list[Model]:
 
 
 def _check_choice(name: str, value: str, literal: Any) -> None:
-    """Refuse a value that is not in a Literal."""
     from moses_bridge.base.config import choices
 
     allowed = choices(literal)

@@ -255,7 +255,6 @@ def evaluate(
 
 
 def _files_of_texts(output: Texts, references: object, folder: Path) -> list[Path]:
-    """Write translations and references to files, one text a line."""
     from moses_bridge.base.textio import write_lines
     from moses_bridge.formats.python_text import encoded_all
 
@@ -292,7 +291,7 @@ def run(
     """
     from moses_bridge.base.config import from_mapping
     from tuning.experiments.run import run_experiment
-    from tuning.experiments.run_settings import RunSettings
+    from tuning.experiments.settings import RunSettings
 
     given = {"out": out, **(settings or {})}
     run_experiment(_paths(experiment), from_mapping(RunSettings, given, "settings"))

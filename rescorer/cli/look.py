@@ -101,7 +101,6 @@ def neighbors(options: NeighborOptions, computing: ComputeOptions) -> None:
 
 
 def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
-    """The scorers of NAME=DIR, with those names."""
     from rescorer.models.model_directory import scorer_of_model
 
     named: dict[str, Path] = {}

@@ -243,7 +243,6 @@ def _on_gpu(device: torch.device, settings: Any) -> str:
 
 
 def _in_words(report: TrainingReport, unit: str) -> str:
-    """A report as a line for the user, with the unit of the loss."""
     from moses_bridge.base.progress import duration
 
     loss = report.held_out_loss

@@ -148,14 +148,12 @@ def _run(chain: Sequence[str], folder: str, progress: Progress) -> None:
 
 
 def _write_to(path: str) -> None:
-    """Make a file the standard output and error of this process and of its children."""
     with open(path, "wb") as file:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(file.fileno(), stream.fileno())
 
 
 def _run_here(words: Sequence[str]) -> int:
-    """Run a command in this process, and return its exit status."""
     sys.argv = list(words)
     try:
         run_module(words[0].replace("-", "_"), run_name="__main__")

@@ -95,7 +95,6 @@ def choose_device(device: Device) -> torch.device:
 
 
 def _why_no_gpu(torch: Any) -> str:
-    """The likely reason, for a user whose machine has a GPU."""
     if torch.version.cuda is None:
         return f"PyTorch {torch.__version__} is a build for CPUs alone"
     built = f"PyTorch {torch.__version__}, built for CUDA {torch.version.cuda}, finds none"

@@ -73,7 +73,6 @@ class ObjectReference:
             raise self._failed_import(error) from error
 
     def _failed_import(self, error: BaseException) -> InputError:
-        """The import's error, with the last line of the user's code involved."""
         if isinstance(error, SyntaxError) and error.filename:
             path, line = error.filename, error.lineno
         else:

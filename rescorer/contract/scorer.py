@@ -83,9 +83,11 @@ class SubwordScorer(ABC):
     """A `Scorer` that predicts target text subword by subword, and knows every word.
 
     Attributes:
+        note: the event and the condition of its log-probabilities, for records.
         predicts_end: whether the last token of each target is the end of sentence.
     """
 
+    note: str
     shortlist = None
     needs_links = False
     predicts_end = True

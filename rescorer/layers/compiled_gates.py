@@ -99,7 +99,6 @@ def _next_hidden(
 def _add_rows(
     table: Floats, chosen: Ints, other: Floats, chosen_of_other: Ints, out: Floats
 ) -> None:
-    """See `sum_of_rows`."""
     for row in range(out.shape[0]):
         one, two = table[chosen[row]], other[chosen_of_other[row]]
         for k in range(out.shape[1]):
@@ -125,7 +124,6 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
 
 @njit(nogil=True, fastmath=True, error_model="numpy")
 def _maxout_of_sum(products: Numbers, addends: Floats, out: Numbers) -> None:
-    """See `maxout_of_sum`."""
     for row in range(addends.shape[0]):
         for k in range(out.shape[1]):
             one = widened(products[row, 2 * k]) + addends[row, 2 * k]

@@ -101,8 +101,6 @@ def _levels(parents: Sequence[Ints], dtype: torch.dtype) -> list[_Level]:
 
 
 class _GatedStates(torch.autograd.Function):
-    """See `gated_states`."""
-
     @staticmethod
     def forward(
         ctx: Any,

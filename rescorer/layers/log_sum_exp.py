@@ -87,7 +87,6 @@ def _add_tile(products: Numbers, bias: Floats, shifts: Floats, sums: Floats) -> 
 
 @expanded
 def _highest(products: Any, bias: Any) -> Any:
-    """The highest logit of a row."""
     highest = in_order(float_as_bits(NO_SHIFT))
     for word in range(len(products)):
         logit = widened(products[word]) + bias[word]
@@ -97,7 +96,6 @@ def _highest(products: Any, bias: Any) -> Any:
 
 @expanded
 def _sum(products: Any, bias: Any, shift: Any) -> Any:
-    """The sum of a row's exp(logit - shift)."""
     total = np.float32(0.0)
     for word in range(len(products)):
         total += exp(widened(products[word]) + bias[word] - shift)

@@ -40,13 +40,6 @@ class _Block(NamedTuple):
     children: Children
 
 
-class _Result(NamedTuple):
-    """The loss of a block, *Shape:* (), and its gradients by rows, weight and bias (empty if not wanted)."""
-
-    loss: Tensor
-    gradients: tuple[Tensor, ...]
-
-
 class SummedLoss(torch.autograd.Function):
     """-sum over children of weight x (log softmax(rows W^T + b)[row, word] - alpha log^2 Z(row)).
 
@@ -77,9 +70,8 @@ class SummedLoss(torch.autograd.Function):
         gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
         layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)
         loss, start = rows.new_zeros(()), 0
-        for result in layer.results(rows.detach(), children):
-            by_rows, by_weight, by_bias = result.gradients
-            loss += result.loss
+        for of_block, by_rows, by_weight, by_bias in layer.results(rows.detach(), children):
+            loss += of_block
             gradients[0][start : start + len(by_rows)] = by_rows
             gradients[1] += by_weight
             gradients[2] += by_bias
@@ -116,7 +108,7 @@ def summed_loss(
         return loss
     layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=False)
     results = layer.results(rows, children)
-    return torch.stack([rows.new_zeros(()), *(result.loss for result in results)]).sum()
+    return torch.stack([rows.new_zeros(()), *(result[0] for result in results)]).sum()
 
 
 def _check(numbers: Tensor, n_allowed: int) -> None:
@@ -144,8 +136,8 @@ class _Layer:
         self.alpha = alpha
         self.wants_gradients = wants_gradients
 
-    def results(self, rows: Tensor, children: Children) -> Iterator[_Result]:
-        """Yield the results of the blocks, in order."""
+    def results(self, rows: Tensor, children: Children) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the loss of each block, (), and, if wanted, its gradients by rows, weight and bias."""
         blocks = self._blocks(rows, children)
         n_threads = torch.get_num_threads()
         if self.is_compiled and n_threads > 1 and len(blocks) > 1:
@@ -175,7 +167,7 @@ class _Layer:
         ]
 
     @torch.no_grad()
-    def _result(self, block: _Block) -> _Result:
+    def _result(self, block: _Block) -> tuple[Tensor, ...]:
         n_rows, n_words = len(block.rows), len(self.bias)
         product_rows = narrow_rows(block.rows, self.weight.dtype)
         products = product_rows @ self.weight.T
@@ -188,9 +180,9 @@ class _Layer:
             bias = by_logits.sum(dim=0)
             by_logits = narrow_rows(by_logits, self.weight.dtype)
         if not self.wants_gradients:
-            return _Result(loss, ())
+            return (loss,)
         by_weight = (by_logits.T @ product_rows)[:n_words]
-        return _Result(loss, ((by_logits @ self.weight)[:n_rows], by_weight, bias))
+        return loss, (by_logits @ self.weight)[:n_rows], by_weight, bias
 
     def _logit_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""

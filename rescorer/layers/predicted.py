@@ -23,13 +23,6 @@ LOWEST_INCLUSION = 1e-9
 NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
-class Candidates(NamedTuple):
-    """Words of a sampled softmax, (n,): rising ids, and natural log of the probability that each takes part."""
-
-    words: NDArray[np.int64]
-    log_inclusion: NDArray[np.float64]
-
-
 class WordSampler:
     """Draws n_sampled words in addition to the `update_words` running words of each update.
 
@@ -44,11 +37,11 @@ class WordSampler:
 
     def draw(
         self, words: NDArray[np.int32] | NDArray[np.int64], rng: np.random.Generator
-    ) -> Candidates:
-        """The words of an update, *Shape:* (n,), and a random sample of all."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Words of an update and a random sample of all: rising ids, and log p that each takes part, (n,)."""
         sample = rng.choice(self.n_words, self.n_sampled, replace=False)
         candidates = np.union1d(words, sample)
-        return Candidates(candidates, self.log_inclusion[candidates])
+        return candidates, self.log_inclusion[candidates]
 
 
 class Predicted(NamedTuple):

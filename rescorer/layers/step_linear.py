@@ -53,8 +53,6 @@ def _all_rows(parts: list[Tensor]) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """The layer's output for the rows of one step."""
-
     @staticmethod
     def forward(
         ctx: Any, rows: Tensor, shared: Tensor, bias: Tensor | None, steps: _Steps

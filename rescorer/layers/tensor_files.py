@@ -46,11 +46,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors onto the CPU.
-
-    Raises:
-        InputError: the file is missing, truncated or of another kind.
-    """
+    """Read tensors onto the CPU; InputError if the file is missing, truncated or of another kind."""
     try:
         return load_file(path, device="cpu")
     except (SafetensorError, OSError) as error:

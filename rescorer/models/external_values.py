@@ -103,7 +103,6 @@ def scorer_of_factory(place: str) -> NamedScorer:
 
 
 def _digest(files: Sequence[str]) -> str:
-    """A digest of sizes and beginnings of files: another program gives other values."""
     digest = blake2b(digest_size=16)
     for path in files:
         with Path(path).open("rb") as content:
@@ -120,11 +119,7 @@ class CheckedScorer:
         self.shortlist, self.needs_links = scorer.shortlist, scorer.needs_links
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
-        """See `contract.Scorer`.
-
-        Raises:
-            UserError: there are not as many values as pairs.
-        """
+        """See `contract.Scorer`; UserError if there are not as many values as pairs."""
         try:
             values = np.asarray(self._scorer.values(batch), np.float64)
         except (TypeError, ValueError) as error:

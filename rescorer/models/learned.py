@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.architectures import ARCHITECTURES, Architecture, Summaries, load
+from rescorer.contract.architectures import ARCHITECTURES, Summaries, load
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
@@ -31,22 +30,8 @@ class Learned:
 
     @classmethod
     def load(cls, directory: Path, trust_code: bool = False) -> Learned:
-        """Read a model directory.
-
-        Raises:
-            InputError: the directory is not a whole model.
-        """
+        """Read a model directory; InputError if the directory is not a whole model."""
         return cls(directory, load_model(directory, trust_code), fingerprint(directory))
-
-    @property
-    def has_words(self) -> bool:
-        """Whether the network has vectors of words."""
-        return load(self.model.architecture).embeddings is not None
-
-    @property
-    def has_phrases(self) -> bool:
-        """Whether the network makes vectors of phrases."""
-        return load(self.model.architecture).summaries is not None
 
     def word_vectors(self, side: Side) -> tuple[list[bytes], NDArray[np.float32]]:
         """The words of a side's shortlist, the most frequent first, and their embeddings, (n_words, r).
@@ -63,7 +48,7 @@ class Learned:
             others = " and ".join(vectors)
             self._refuse(
                 f"which has no vectors of {side} words",
-                f"--side {others}" if others else _architectures(lambda has: has.embeddings),
+                f"--side {others}" if others else _architectures("embeddings"),
             )
         n_specials = len(SPECIALS)
         words = list(self._shortlist(self._turned(side)).words[n_specials:])
@@ -77,9 +62,7 @@ class Learned:
         """
         summaries = load(self.model.architecture).summaries
         if summaries is None:
-            self._refuse(
-                "which makes no vector of a phrase", _architectures(lambda has: has.summaries)
-            )
+            self._refuse("which makes no vector of a phrase", _architectures("summaries"))
         made: Summaries = summaries(self.model, compute)
         return made
 
@@ -104,7 +87,6 @@ class Learned:
         raise InputError(self.directory / DESCRIPTION, None, fault, expected)
 
 
-def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:
-    """The names of the architectures with some part."""
-    names = [name for name in ARCHITECTURES if having(load(name)) is not None]
+def _architectures(part: str) -> str:
+    names = [name for name in ARCHITECTURES if getattr(load(name), part) is not None]
     return f"a model of {' or '.join(repr(name) for name in names)}"

@@ -22,9 +22,8 @@ from rescorer.models.learned import Learned
 from rescorer.models.model_description import DESCRIPTION, FOLDS, read_description
 from rescorer.models.model_directory import generator_of_model, targets_of_lines
 from rescorer.models.pretrained.settings import KINDS, PretrainedSettings, parse_name
-from rescorer.models.reading import ReversedSides
+from rescorer.models.reading import ReversedSides, predicts_tokens, token_values
 from rescorer.models.scorer_choice import refuse_settings, scorer_of
-from rescorer.models.token_values import predicts_tokens, token_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +220,6 @@ class Model:
         return load(read_description(self.directory)["architecture"]).data != "text"
 
     def _pairs(self, sources: Texts, targets: Texts | None, links: Texts | None) -> Batch:
-        """The pairs, checked."""
         if targets is None:
             if self.reads_source:
                 raise UserError(f"{self.directory} scores pairs: give targets, too")
@@ -242,7 +240,6 @@ class Model:
 
 
 def _check_is_model(directory: Path) -> None:
-    """Refuse other directories before model files are read one by one."""
     if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
         found = "no model" if directory.is_dir() else "no directory"
         expected = f"the directory of a model, with {DESCRIPTION}"

@@ -86,11 +86,7 @@ def read_description(directory: Path) -> dict[str, Any]:
 
 
 def check_model_files(directory: Path) -> None:
-    """Refuse a file of a model that is a pipe, a device or a directory.
-
-    Raises:
-        InputError: one is.
-    """
+    """Refuse (InputError) a file of a model that is a pipe, a device or a directory."""
     for name in MODEL_FILES:
         check_plain_file(directory / name)
 

@@ -147,7 +147,6 @@ def _empty_network(
 
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
-    """The vocabularies of a model, checked against their digests."""
     for name, digest in description["vocabularies"].items():
         if _digest(directory / name) != digest:
             found = "other words than the network was trained with"
@@ -215,11 +214,7 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
 
 
 def record_of_model(directory: Path) -> TrainingRecord:
-    """The record of the training of a model.
-
-    Raises:
-        InputError: the directory is not a whole model.
-    """
+    """The record of the training of a model; InputError if the directory is no whole model."""
     return TrainingRecord.of(read_description(directory))
 
 

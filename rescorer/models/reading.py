@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.formats.words import turned_words
+from moses_bridge.formats.words import split_words, turned_words
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
-from rescorer.contract.scorer import Scorer, WordLogProbs
+from rescorer.contract.scorer import ScoredTokens, Scorer, SubwordScorer, WordLogProbs, WordScorer
 from rescorer.contract.trained_model import TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import END, Vocabulary
 
 if TYPE_CHECKING:
     from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
+
 
 # Of a column: what its values are the logarithms of.
 REVERSED_NOTE = "p(source | target)"
@@ -144,3 +145,34 @@ class RightToLeftReader:
         """See `MatrixReader`; the last row is of the step after the first word."""
         for weights in self._reader.matrices(Batch(pairs.sources, turned(pairs.targets))):
             yield np.concatenate([weights[-2::-1], weights[-1:]])
+
+
+def token_values(scorer: Scorer, batch: Batch, end: bool = True) -> list[ScoredTokens]:
+    """The tokens of each pair's target, the end of sentence last; with reversed sides, of its source.
+
+    Their log-probabilities add up to the pair's value; words are spelt as in the text. Without `end` the end of
+    sentence is left out. The scorer must be one that `predicts_tokens`.
+
+    Raises:
+        UnscorablePair: the scorer has no value for a pair.
+    """
+    if isinstance(scorer, ReversedSides):
+        with in_own_sides(batch):
+            return token_values(scorer.scorer, batch.sides_swapped(), end)
+    if isinstance(scorer, SubwordScorer):
+        found = scorer.subword_log_probs(batch)
+        end = end or not scorer.predicts_end
+    else:
+        words: WordScorer = scorer  # type: ignore[assignment]
+        log_probs, pairs = words.word_log_probs(batch)
+        ends = np.cumsum(np.bincount(pairs, minlength=len(batch)))[:-1]
+        values = np.split(np.asarray(log_probs, np.float64), ends)
+        columns = zip(batch.targets, values, strict=True)
+        found = [ScoredTokens([*split_words(target), END], own) for target, own in columns]
+    return found if end else [ScoredTokens(own[:-1], values[:-1]) for own, values in found]
+
+
+def predicts_tokens(scorer: Scorer) -> bool:
+    """Whether `token_values` has values of this scorer."""
+    own = scorer.scorer if isinstance(scorer, ReversedSides) else scorer
+    return isinstance(own, WordScorer | SubwordScorer)

@@ -99,11 +99,7 @@ def scorer_of(
 
 
 def refuse_settings(models: Sequence[Path], settings: PretrainedSettings) -> None:
-    """Refuse settings of pretrained models if there is no such model.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Refuse (ConfigError) settings of pretrained models if there is no such model."""
     if settings != PretrainedSettings() and not any(map(parse_name, models)):
         changed = [
             f"--{one.name.replace('_', '-')}"

@@ -51,8 +51,6 @@ class _Layered(Scorer, Protocol):
 
 
 class _Recorder:
-    """An output layer that records every log Z computed."""
-
     def __init__(self, layer: OutputLayer) -> None:
         self.layer = layer
         self.recorded: list[NDArray[np.float32]] = []

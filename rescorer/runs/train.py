@@ -28,8 +28,7 @@ from rescorer.models.model_directory import (
     settings_of_sizes,
     written_files,
 )
-from rescorer.training.interruption import noted_signal
-from rescorer.training.loop import INTERRUPTED, Trainer, TrainingReport
+from rescorer.training.loop import INTERRUPTED, Trainer, TrainingReport, noted_signal
 from rescorer.training.peers import ALONE, Peers
 
 # The files of `Data` that a kind takes; source and links are then needed.
@@ -171,7 +170,8 @@ def train(
             lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
         )
         network = prepared.network.to(device)
-        fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
+        config = {key: value for key, value in asdict(settings).items() if key != "loop"}
+        fixed = {"config": config, "seed": seed, "data": prepared.digest}
         if first is not None:
             first.give_weights(prepared)
             fixed["start"] = first.digest
@@ -234,12 +234,7 @@ def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
     return {"version": package_version(), "files": digests}
 
 
-def _without_loop(settings: Any) -> dict[str, Any]:
-    return {key: value for key, value in asdict(settings).items() if key != "loop"}
-
-
 def _check_files(data: Data, kind: DataKind, architecture: str) -> None:
-    """Refuse files from which the architecture does not learn, and ask for those that it needs."""
     for name in ("source", "links", "texts", "cache"):
         is_given, is_taken = getattr(data, name) is not None, name in TAKEN[kind]
         if is_given and not is_taken:

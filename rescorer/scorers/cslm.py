@@ -70,11 +70,7 @@ class CslmTrainingConfig(WindowTrainingConfig):
 
 
 def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
-    """See `contract.Architecture`.
-
-    Raises:
-        InputError: the text is empty.
-    """
+    """See `contract.Architecture`; InputError if the text is empty."""
     sentences = read_text(data.path)
     shortlists = data.shortlists or Shortlists(
         None, Vocabulary.from_counts(count_words(sentences), config.shortlist)

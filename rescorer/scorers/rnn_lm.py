@@ -98,10 +98,6 @@ class RnnLm(nn.Module):
         """See `Recurrent.start`."""
         return self.unit.start(len(source.rows))
 
-    def word_inputs(self) -> Tensor:
-        """Pre-activations of the unit for each word, <s> last, *Shape:* (V + 1, any)."""
-        return self.unit.inputs(self.embedding.weight)
-
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""
         return WordInputs(self.unit.inputs(self.embedding(words % self.embedding.num_embeddings)))
@@ -138,11 +134,7 @@ class RnnLmTrainingConfig(TextTrainingConfig):
 
 
 def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
-    """See `contract.Architecture`.
-
-    Raises:
-        InputError: the text is empty, or all its sentences are too long.
-    """
+    """See `contract.Architecture`; InputError if the text is empty, or all its sentences are too long."""
     lines = read_text(data.path)
 
     def sentences() -> Iterable[bytes]:
@@ -185,7 +177,7 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
     @torch.inference_mode()
     def __init__(self, network: RnnLm, dtype: torch.dtype) -> None:
         super().__init__(_in_precision(network, dtype), network.output)
-        self._word_inputs = network.word_inputs()
+        self._word_inputs = network.unit.inputs(network.embedding.weight)
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`; NO_WORD, -1, selects the last row: that of <s>."""
@@ -193,7 +185,6 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
 
 
 def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
-    """The same network with step products of a type."""
     narrow = with_same_weights(network)
     narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
     if narrow.factor is not None:

@@ -29,12 +29,13 @@ from rescorer.contract.vocabulary import Shortlists
 from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.contrast import (
     ContrastBatch,
-    ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
+    contrast_losses,
 )
 from rescorer.tries.phrase_pairs import prepare_pairs
 from rescorer.tries.scoring import ValueScorer
+from rescorer.tries.task import Losses
 
 # Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
 Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -131,8 +132,8 @@ class WordPairsTrainingConfig(ContrastTrainingConfig):
 def prepare(data: Data, config: WordPairsTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
 
-    def losses(network: WordPairs, *_: object) -> ContrastLosses:
-        return ContrastLosses(lambda batch: contrast(network, batch))
+    def losses(network: WordPairs, *_: object) -> Losses:
+        return contrast_losses(lambda batch: contrast(network, batch))
 
     return prepare_pairs(data, config, seed, empty_network, losses, whole_batches=True)
 

@@ -85,11 +85,7 @@ def check_columns(scorers: Sequence[NamedScorer], config: ColumnConfig) -> None:
 
 
 def parse_columns(names: str) -> tuple[Column, ...]:
-    """Parse names of columns joined by commas, like "sum,per-word".
-
-    Raises:
-        ConfigError: a name is not a column's.
-    """
+    """Parse names of columns joined by commas, like "sum,per-word"; ConfigError if a name is not a column's."""
     known = get_args(Column)
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:

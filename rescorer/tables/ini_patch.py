@@ -31,11 +31,7 @@ class IniPatch:
 
     @classmethod
     def of(cls, ini: MosesIni, out: Path, table: Path, new_table: Path) -> IniPatch:
-        """Find the scored table in its ini.
-
-        Raises:
-            InputError: the ini has no feature for the table.
-        """
+        """Find the scored table in its ini; InputError if the ini has no feature for the table."""
         feature = table_feature(ini, table)
         return cls(ini, out, feature, path_like(ini, feature, new_table, out.parent))
 

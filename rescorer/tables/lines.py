@@ -24,7 +24,7 @@ from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import ScoredTokens, Scorer
 from rescorer.models.model import Model
-from rescorer.models.token_values import predicts_tokens, token_values
+from rescorer.models.reading import predicts_tokens, token_values
 from rescorer.tables.line_settings import LineSettings, LineTexts
 from rescorer.tables.pair_values import scored_pairs, within
 from rescorer.tables.partial_file import compress, open_blocks
@@ -93,7 +93,6 @@ def _checked_names(texts: LineTexts, models: Sequence[Model], settings: LineSett
 
 
 def _blocks(texts: LineTexts, n_done: int) -> Iterator[Numbered]:
-    """The blocks of all lines after the first n_done."""
     rows = read_parallel(*(path for path in texts if path is not None))
     for place, block in enumerate(blocks_of(islice(rows, n_done, None), LINES_AT_ONCE)):
         columns = [list(column) for column in zip(*block, strict=True)]
@@ -110,7 +109,6 @@ def _scored(
     settings: LineSettings,
     block: Numbered,
 ) -> tuple[list[bytes], list[InputError]]:
-    """The lines to write for a block, and the errors of those without a value."""
     first, batch = block
     bad, columns = dict[int, InputError](), []
     for model in models:

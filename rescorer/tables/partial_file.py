@@ -44,8 +44,6 @@ GZIP_LEVEL = 5  # with zlib-ng, files are as small as of `gzip -6`
 
 @dataclass(frozen=True)
 class _State:
-    """The content of .NAME.partial.json."""
-
     settings: Any
     n_bytes: Annotated[int, AtLeast(0)]
     progress: dict[str, int]

@@ -223,8 +223,6 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class _Written(Limited):
-    """The keys used from TABLE.json."""
-
     settings: dict[str, Any]
     n_rows: WholeNumber
     n_old_scores: WholeNumber

@@ -119,7 +119,6 @@ class Run:
 def _refuse_streams(
     source: Place, target: Place, config: ColumnConfig, resume: bool, replace: bool
 ) -> None:
-    """Refuse options that need a file if there is none."""
     if isinstance(source, Stream):
         if config.shard:
             raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
@@ -136,7 +135,6 @@ def _refuse_streams(
 def _check_first_row(
     path: str, table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
 ) -> None:
-    """Refuse a table that lacks what a scorer needs, or has no score to keep."""
     for named in scorers:
         if named.scorer.needs_links and not table.has_alignment:
             expected = f"an alignment column (the fourth), which {named.name} needs"

@@ -45,11 +45,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Parse a shard, "I/N".
-
-    Raises:
-        ConfigError: the text is something else, or I is not in 1..N.
-    """
+    """Parse a shard, "I/N"; ConfigError if the text is something else, or I is not in 1..N."""
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"no shard {text!r}: write I/N, the I-th of N parts, say 1/8")

@@ -66,7 +66,6 @@ class TrainingLog:
             self._append_event(record)
 
     def _records(self) -> list[LogRecord]:
-        """The records of an earlier run, except for a truncated last line."""
         if not self.path.exists():
             return []
         check_plain_file(self.path)

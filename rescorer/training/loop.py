@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Generic
 
 import torch
@@ -17,6 +20,7 @@ from torch import Tensor, nn
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
 from moses_bridge.base.machine import keep_freed_memory
+from moses_bridge.base.programs import ENDING_SIGNALS, handled
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.trained_model import TRAINING_STATE
@@ -103,7 +107,9 @@ class Trainer(Generic[TaskBatch]):
         self.peers = peers
         self.unit = unit
         self.signals = signals
-        fixed = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
+        # Minutes or passes may be raised when a training continues, other settings may not change.
+        loop = {name: value for name, value in asdict(config).items() if name not in LIMITS}
+        fixed = json.loads(json.dumps({**settings, "loop": loop}))
         self.at = _Progress(fixed, TrainingReport(), 0, 0, 0, 0, -1)
         self.recipe = RECIPES[config.recipe]
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
@@ -153,7 +159,6 @@ class Trainer(Generic[TaskBatch]):
         return self.report
 
     def _check_parts(self) -> None:
-        """Refuse more parts than a batch has items."""
         n_parts = self.peers.size * self.config.accumulation
         if n_parts > self.task.batch_size:
             raise ConfigError(
@@ -206,7 +211,9 @@ class Trainer(Generic[TaskBatch]):
         self.optimizer.zero_grad(set_to_none=True)
         n_words = self.task.n_words(batch)
         scale, own_loss = self.recipe.scale(n_words), 0.0
-        for part in self._own_parts(batch):
+        parts = self.task.parts(batch, self.peers.size * self.config.accumulation)
+        first = self.peers.rank * self.config.accumulation
+        for part in parts[first : first + self.config.accumulation]:  # there may be none
             loss, _ = self.task.loss(part)
             (loss * scale).backward()  # type: ignore[no-untyped-call]
             own_loss += float(loss.detach())
@@ -224,12 +231,6 @@ class Trainer(Generic[TaskBatch]):
             advice = "train with a lower learning_rate"
             raise UserError(f"the {name} is {loss} after {n_updates} updates; {advice}")
 
-    def _own_parts(self, batch: TaskBatch) -> list[TaskBatch]:
-        """The parts of a batch that this process computes; there may be none."""
-        n_own = self.config.accumulation
-        parts = self.task.parts(batch, self.peers.size * n_own)
-        return parts[self.peers.rank * n_own : (self.peers.rank + 1) * n_own]
-
     def _learning_rate(self) -> float:
         rate = self.recipe.rate(self.config, self.report.n_updates, self._share_done())
         return rate * 0.5**self.at.n_halvings
@@ -241,7 +242,6 @@ class Trainer(Generic[TaskBatch]):
         return min(1.0, max(by_time, by_epochs))
 
     def _end(self) -> str | None:
-        """Why the training has ended; None if it goes on."""
         if self.at.n_worse >= self.config.patience:
             return f"the held-out loss did not fall in {self.at.n_worse} evaluations"
         if self._share_done() >= 1.0:
@@ -282,18 +282,15 @@ class Trainer(Generic[TaskBatch]):
             self.best_weights = _copy(self.network)
             self.at.n_worse = 0
         else:
-            self._count_worse()
+            self.at.n_worse += 1
+            is_third = self.at.n_worse % EVALUATIONS_TO_HALVE == 0
+            self.at.n_halvings += is_third and not self.config.has_planned_end
         self.at.evaluated_update = self.report.n_updates
         record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
         if log is not None:
             log.append(record)
-
-    def _count_worse(self) -> None:
-        self.at.n_worse += 1
-        if not self.config.has_planned_end and self.at.n_worse % EVALUATIONS_TO_HALVE == 0:
-            self.at.n_halvings += 1
 
     def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
         return LogRecord(
@@ -333,14 +330,7 @@ class Trainer(Generic[TaskBatch]):
         return True
 
 
-def _without_limits(config: LoopConfig) -> dict[str, Any]:
-    """The settings that may not change when training continues; minutes or passes may be raised."""
-    settings = asdict(config)
-    return {name: value for name, value in settings.items() if name not in LIMITS}
-
-
 def _differing(one: Any, other: Any, name: str = "") -> list[str]:
-    """The names of the values that differ, those in tables by dotted names."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [name]
     keys = {key: f"{name}.{key}" if name else key for key in sorted(one | other)}
@@ -349,3 +339,23 @@ def _differing(one: Any, other: Any, name: str = "") -> list[str]:
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+
+
+@contextlib.contextmanager
+def noted_signal(is_alone: bool = True) -> Iterator[list[int]]:
+    """A list for the first signal in a `with` block, which acts at the end of the block; a second acts at once.
+
+    Of several processes that train together (not `is_alone`), each ends at once.
+    """
+    noted = list[int]()
+    with contextlib.ExitStack() as handlers:
+
+        def note(number: int, frame: FrameType | None) -> None:
+            noted.append(number)
+            handlers.close()
+
+        if is_alone:
+            handlers.enter_context(handled(ENDING_SIGNALS, note))
+        yield noted
+    for came in noted:
+        signal.raise_signal(came)

@@ -107,7 +107,6 @@ class Peers:
         return made[0]
 
     def _stop_at(self, error: UserError | OSError | None) -> None:
-        """Raise the error of the first failed process."""
         messages = self._all(None if error is None else str(error))
         for rank, message in enumerate(messages):
             if message is not None and rank == self.rank and error is not None:

@@ -130,11 +130,7 @@ def columns_of(rows: Iterable[tuple[bytes, ...]]) -> Iterator[list[list[bytes]]]
 def mapped_text(
     vocabulary: Vocabulary, sentences: Iterable[bytes]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """As `Vocabulary.encode_text`, in anonymous files, deleted with the arrays.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """As `Vocabulary.encode_text`, in anonymous files, deleted with the arrays; OSError if the disk is full."""
     with temporary_arrays() as files:
         ids, lens = files.new(np.int32), files.new(np.int64)
         for block in blocks_of(sentences, SENTENCES_AT_ONCE):

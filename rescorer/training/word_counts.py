@@ -129,7 +129,6 @@ def choose_shortlists(
 
 
 def _n_covering(counts: WordCounts, share: float) -> int:
-    """The number of most frequent words that make up a share of all; at least one."""
     sums = np.cumsum(counts.falling())
     wanted = share * sums[-1] if len(sums) else 0.0
     return int(min(np.searchsorted(sums, wanted) + 1, max(1, len(sums))))

@@ -23,8 +23,8 @@ from torch.nn.functional import softplus
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.settings import Batching, PairTrainingConfig
+from rescorer.tries.task import Losses
 
 # Stands for the logarithm of 0: minus infinity has no gradient.
 NEVER = -1e9
@@ -106,17 +106,11 @@ def contrastive_loss(batch: ContrastBatch, values: ContrastValues) -> Tensor:
     return losses @ torch.from_numpy(batch.weights).to(losses)
 
 
-@dataclass(frozen=True)
-class ContrastLosses:
-    """See `Losses`; both are those of the values of a batch under the model in training."""
+def contrast_losses(values_of: Callable[[ContrastBatch], ContrastValues]) -> Losses:
+    """Both losses are those of the values of a batch under the model in training."""
 
-    values_of: Callable[[ContrastBatch], ContrastValues]
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
-        return self.of_held_out(data, batch.rows)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`."""
+    def of_rows(data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
         batch = ContrastBatch.of(data, rows)
-        return contrastive_loss(batch, self.values_of(batch))
+        return contrastive_loss(batch, values_of(batch))
+
+    return Losses(lambda data, batch: of_rows(data, batch.rows), of_rows)

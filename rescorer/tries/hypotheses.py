@@ -123,7 +123,6 @@ class Beam:
         return order[_ranks(sources[order]) < self.width]
 
     def _end(self, live: Live, end_log_probs: NDArray[np.float64]) -> None:
-        """Append </s> to each hypothesis, and keep those among the n best."""
         log_probs = live.log_probs + end_log_probs
         scores = log_probs / (live.length + 1.0) ** self.length_penalty
         better = (scores > -np.inf) & (scores > self._thresholds[live.sources])

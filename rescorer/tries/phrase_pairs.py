@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
 from rescorer.training.word_counts import ChosenShortlists, WordCounts, choose_shortlists
 from rescorer.tries.settings import PairTrainingConfig, RecurrentTrainingConfig
-from rescorer.tries.task import Losses, RecurrentLosses, TrieTask
+from rescorer.tries.task import Losses, TrieTask, recurrent_losses
 
 # Held-out pairs scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
@@ -66,11 +66,11 @@ def prepare_recurrent(
     return prepare_pairs(data, config, seed, new_network, pair_losses)
 
 
-def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords) -> RecurrentLosses:
+def pair_losses(network: Any, config: RecurrentTrainingConfig, words: PairWords) -> Losses:
     """The losses of a `Recurrent` network."""
     n_words = round(config.pairs_per_update * words.words_per_pair)
     sampler = WordSampler(words.target_shares, n_words, config.n_sampled)
-    return RecurrentLosses(
+    return recurrent_losses(
         network,
         config.loop.product_dtype,
         sampler if config.samples else None,
@@ -134,15 +134,6 @@ def _chosen_shortlists(
     return choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
 
 
-class Pools(Protocol):
-    """Phrase pairs with one pool in memory at a time, such as `PairPools`."""
-
-    sizes: list[int]
-
-    def load(self, pool: int) -> EncodedPairs:
-        """The pairs of a pool."""
-
-
 class PhrasePairs:
     """Phrase pairs in pools; a `BatchSource`.
 
@@ -150,7 +141,7 @@ class PhrasePairs:
     sources. The seed is of the held-out pairs, of the order and of what an update draws.
     """
 
-    def __init__(self, pools: Pools, config: PairTrainingConfig, seed: int) -> None:
+    def __init__(self, pools: PairPools, config: PairTrainingConfig, seed: int) -> None:
         self.config, self.seed = config, seed
         self._pools, self._loaded = pools, (0, pools.load(0))
         self.held_out_pairs = self.pool(0).part(np.flatnonzero(self._held_out_mask(0)))

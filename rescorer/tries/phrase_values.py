@@ -92,7 +92,12 @@ class _LogProbs(torch.autograd.Function):
         pairs, prefixes, words = _steps(tree, data.targets)
         layer = ExactOutputLayer(network.output, product_type)
         places = to_device(prefixes, factors)
-        log_z = _log_z(layer, factors).index_select(0, places)
+        if factors.dtype == torch.float32:
+            log_z = layer.log_z(factors)
+        else:
+            tiles = torch.split(factors, PREFIXES_AT_ONCE)
+            log_z = torch.cat([(part @ layer.weight.T + layer.bias).logsumexp(1) for part in tiles])
+        log_z = log_z.index_select(0, places)
         found = layer.log_probs(factors.index_select(0, places), log_z, to_device(words, factors))
         ctx.network, ctx.data, ctx.product_type = network, data, product_type
         return found.new_zeros(len(data)).index_add(0, to_device(pairs, factors), found)
@@ -132,11 +137,3 @@ def _steps(tree: PrefixTree, targets: NDArray[np.int32]) -> tuple[NDArray[np.int
     inside = np.arange(prefixes.shape[1]) <= tree.lens[:, None]
     words = targets[:, : prefixes.shape[1]][inside].astype(np.int64)
     return np.nonzero(inside)[0], prefixes[inside], words
-
-
-def _log_z(layer: ExactOutputLayer, factors: Tensor) -> Tensor:
-    """Log of the softmax's denominator after each prefix, *Shape:* (n_nodes,)."""
-    if factors.dtype == torch.float32:
-        return layer.log_z(factors)
-    parts = torch.split(factors, PREFIXES_AT_ONCE)
-    return torch.cat([torch.logsumexp(part @ layer.weight.T + layer.bias, 1) for part in parts])

@@ -27,7 +27,7 @@ NODES_AT_ONCE = 2048
 DEVICE_NODES_AT_ONCE = 2**15
 
 Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
-Source = TypeVar("Source", bound=tuple[Tensor, ...])
+Source = TypeVar("Source", bound=tuple[Any, ...])
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
 Inputs = TypeVar("Inputs", bound=tuple[Tensor, ...])
@@ -117,12 +117,6 @@ def carried_once(
     return joined([carry(part) for part in parts]), to_device(np.cumsum(is_first) - 1, state[0])
 
 
-def carried_by(carried: Carried, which: Tensor) -> Carried:
-    """The result of `carried_once`, one row a child; `which` is the parent of each, *Shape:* (n_children,)."""
-    # Each parent has a child, so as many children as parents are in the parents' order.
-    return carried if len(which) == len(carried[0]) else take(carried, which)
-
-
 def network_states(
     network: Recurrent[Source, State, Carried, Inputs],
     start: State,
@@ -135,7 +129,9 @@ def network_states(
         return cast(State, network.states(start, parents, inputs, source))
 
     def step(carried: Carried, which: Tensor, part: Inputs) -> State:
-        return network.step(carried_by(carried, which), part, source)
+        # Each parent has a child, so as many children as parents are in the parents' order.
+        is_whole = len(which) == len(carried[0])
+        return network.step(carried if is_whole else take(carried, which), part, source)
 
     return _by_levels(network.carry, step, start, parents, split(inputs, [*map(len, parents)]))
 

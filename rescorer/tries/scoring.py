@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rescorer.contract.architectures import Summaries
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.numbered_phrases import distinct
@@ -144,7 +145,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
 
     def _read(self, batch: Batch) -> tuple[PrefixTree, Source]:
-        """The targets as a tree, and their sources."""
         sources, groups = self._distinct(batch.sources)
         ids, lens = self.shortlists.target.encode_phrases(batch.targets)
         tree = build_prefix_tree(ids, lens, groups, len(sources[0]))
@@ -184,7 +184,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         groups: Tensor,
         source: Source,
     ) -> tuple[State, _Predictions]:
-        """States and predictions of a level, from the states of the level above."""
         network = self.network
         carried, which = carried_once(network.carry, state, parents)
         states, predictions = [], []
@@ -203,7 +202,6 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         log_probs: Tensor,
         predictions: _Predictions,
     ) -> _Depth[Tensor]:
-        """A level with </s> after the rows that end in it."""
         rows, nodes = tree.rows_ending(number)
         ends = to_device(nodes, predictions.log_z)
         words = torch.full_like(ends, Vocabulary.end_id)
@@ -253,30 +251,23 @@ def generator_with(
     return imported_when_called("rescorer.tries.generation:new_generator", new_scorer)
 
 
+def summaries_by(encode: Callable[[Sequence[bytes]], Tensor]) -> Summaries:
+    """Make the summaries of an `Architecture` from a function of phrases, which needs no gradients."""
+    return torch.inference_mode()(lambda phrases: encode(phrases).float().cpu().numpy())
+
+
 class WordTables(Generic[Source, State, Carried, Inputs]):
     """A `Recurrent` with `inputs` looked up by a subclass; a network does the rest."""
 
     def __init__(
         self, network: Recurrent[Source, State, Carried, Inputs], output: nn.Linear
     ) -> None:
-        self.output = output
-        self._network = network
+        self.output, self._network = output, network
+        self.start, self.carry, self.step = network.start, network.carry, network.step
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Source:
         """See `Recurrent.read`."""
         return self._network.read(ids, lens)
-
-    def start(self, source: Source) -> State:
-        """See `Recurrent.start`."""
-        return self._network.start(source)
-
-    def carry(self, state: State) -> Carried:
-        """See `Recurrent.carry`."""
-        return self._network.carry(state)
-
-    def step(self, carried: Carried, inputs: Inputs, source: Source) -> State:
-        """See `Recurrent.step`."""
-        return self._network.step(carried, inputs, source)
 
     def factors(self, state: State, inputs: Inputs, source: Source) -> Tensor:
         """See `Recurrent.factors`."""

@@ -24,7 +24,7 @@ from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch, digest, held_out_mask, in_random_order
 from rescorer.training.text import SpilledLines, mapped_phrases, read_parallel_text
 from rescorer.tries.settings import SentenceTrainingConfig, TextTrainingConfig
-from rescorer.tries.task import RecurrentLosses, TrieTask, word_shares
+from rescorer.tries.task import TrieTask, recurrent_losses, word_shares
 
 # Words of held-out sentence pairs and of held-out text that are scored at a time, to limit memory.
 HELD_OUT_PAIR_WORDS, HELD_OUT_TEXT_WORDS = 4096, 8192
@@ -65,7 +65,7 @@ def sentence_task(
 ) -> TrieTask:
     """The task of a `Recurrent` network with its own dropout."""
     source = SentencePairs(data, config, seed)
-    losses = RecurrentLosses(
+    losses = recurrent_losses(
         network,
         config.loop.product_dtype,
         _sampler(source, network, config.n_sampled) if config.recipe.samples else None,
@@ -84,7 +84,7 @@ def text_task(
 ) -> TrieTask:
     """The task of a `Recurrent` network without a source; see `Sentences`."""
     source = Sentences(text, held_out, config, seed)
-    losses = RecurrentLosses(
+    losses = recurrent_losses(
         network,
         config.loop.product_dtype,
         _sampler(source, network, config.n_sampled),
@@ -223,7 +223,6 @@ class Sentences:
             yield self._pairs(rows), np.arange(len(rows))
 
     def _cut(self, rows: NDArray[np.int64], n_words: int) -> list[NDArray[np.int64]]:
-        """The rows in runs of about n_words words with </s>."""
         return _runs(rows, (np.cumsum(self.text.lens[rows] + 1) - 1) // n_words)
 
     def _pairs(self, rows: NDArray[np.int64]) -> EncodedPairs:

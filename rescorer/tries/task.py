@@ -6,8 +6,8 @@ Batches come from phrase pairs, sentence pairs or text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -115,14 +115,16 @@ def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Predicted:
     return Predicted(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
 
 
-class Losses(Protocol):
-    """Weighted sums over pairs, natural log, *Shape:* ()."""
+class Losses(NamedTuple):
+    """Functions to weighted sums over pairs, natural log, *Shape:* ().
 
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """The loss an update minimises; the sum over the parts of a batch is that of the batch."""
+    Attributes:
+        of_update: the loss an update minimises; the sum over the parts of a batch is that of the batch.
+        of_held_out: the measure of how good the network is, for the given rows, *Shape:* (n,).
+    """
 
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """The measure of how good the network is, for the given rows, *Shape:* (n,)."""
+    of_update: Callable[[EncodedPairs, SeededBatch], Tensor]
+    of_held_out: Callable[[EncodedPairs, NDArray[np.int64]], Tensor]
 
 
 class BatchSource(Protocol):
@@ -179,8 +181,15 @@ class TrieTask:
         return total / n_words if n_words else None
 
 
-class RecurrentLosses:
-    """-log p(target | source) over distinct prefixes, that of an update over some words alone; `Losses`.
+def recurrent_losses(
+    network: Any,
+    product_type: torch.dtype,
+    sampler: WordSampler | None,
+    alpha: float,
+    dropout: float = 0.0,
+    has_dropout: bool = False,
+) -> Losses:
+    """-log p(target | source) over distinct prefixes, that of an update over some words alone.
 
     Args:
         network: is trained; a `Recurrent`.
@@ -190,34 +199,19 @@ class RecurrentLosses:
         dropout: share of what is multiplied with the output weight that updates leave out.
         has_dropout: whether the network itself leaves something out; a batch seeds what it draws.
     """
+    update_loss = UpdateLoss(network.output, sampler, product_type, alpha)
 
-    def __init__(
-        self,
-        network: Any,
-        product_type: torch.dtype,
-        sampler: WordSampler | None,
-        alpha: float,
-        dropout: float = 0.0,
-        has_dropout: bool = False,
-    ) -> None:
-        self._network, self._product_type = network, product_type
-        self._dropout, self._has_dropout = dropout, has_dropout
-        self._update_loss = UpdateLoss(network.output, sampler, product_type, alpha)
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
+    def of_update(data: EncodedPairs, batch: SeededBatch) -> Tensor:
         rng = np.random.default_rng(batch.seed)
-        if self._has_dropout:
+        if has_dropout:
             torch.manual_seed(int(rng.integers(2**62)) + batch.part)
-        with shared_steps(self._network, self._product_type):
-            factors, predicted = predictions(self._network, data, batch.rows)
-        factors = with_dropout(factors, self._dropout, rng, batch.part)
+        with shared_steps(network, product_type):
+            factors, predicted = predictions(network, data, batch.rows)
+        factors = with_dropout(factors, dropout, rng, batch.part)
         others = data.targets[batch.others].ravel()
-        return self._update_loss.of(factors, predicted, rng, others)
+        return update_loss.of(factors, predicted, rng, others)
 
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`; exact."""
-        return pairs_loss(self._network, data, rows, torch.float32)
+    return Losses(of_update, lambda data, rows: pairs_loss(network, data, rows, torch.float32))
 
 
 def word_shares(source: BatchSource, rows: NDArray[np.int64], n_words: int) -> NDArray[np.float64]:

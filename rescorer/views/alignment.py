@@ -24,8 +24,7 @@ from rescorer.contract.compute import Compute
 from rescorer.models.model_description import DESCRIPTION
 from rescorer.models.model_directory import load_model
 from rescorer.models.reading import MatrixReader, RightToLeftReader
-from rescorer.tries.attention_matrix import AttentionReader
-from rescorer.tries.generation import Attentive
+from rescorer.tries.generation import AttentionReader, Attentive
 from rescorer.tries.scoring import TrieScorer
 from rescorer.views.pictures import AttentionPicture, draw_attention
 

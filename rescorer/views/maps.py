@@ -30,6 +30,7 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import as_text, split_words
+from rescorer.contract.architectures import load
 from rescorer.contract.choices import Colour, MapKind, Side
 from rescorer.contract.compute import Compute
 from rescorer.models.learned import Learned
@@ -177,7 +178,6 @@ def _best_translations(
 def _translations(
     block: Block, wanted: set[bytes], table: Path, side: Side
 ) -> Iterator[tuple[bytes, _Translation]]:
-    """The rows of wanted phrases."""
     columns = (block.sources, block.targets)
     own, other = columns if side == "source" else columns[::-1]
     prob_of = direct_prob if side == "source" else inverse_prob
@@ -250,14 +250,14 @@ def draw_maps(
 
 def kinds_of(learned: Learned) -> list[MapKind]:
     """The maps for which a model has vectors; both, if it has none at all."""
-    has: dict[MapKind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
-    return [kind for kind in has if has[kind] or not any(has.values())]
+    of = load(learned.model.architecture)
+    parts: dict[MapKind, object] = {"words": of.embeddings, "phrases": of.summaries}
+    return [kind for kind in parts if parts[kind]] or [*parts]
 
 
 def _points(
     kind: MapKind, learned: Learned, table: Path, config: MapConfig, compute: Compute
 ) -> MapPoints:
-    """The content of a map, checked."""
     if kind == "words":
         points = word_points(learned, table, config.side, config.n_words)
     else:
@@ -304,7 +304,6 @@ def _draw(made: Map, config: MapConfig, path: Path) -> None:
 
 
 def _shades(points: MapPoints, colour: Colour) -> tuple[NDArray[np.float64], str]:
-    """The values shown by the points' colours, and their name."""
     if points.kind == "phrases" and colour == "length":
         return np.array(points.lengths, np.float64), "words in the phrase"
     unit = "extracted" if points.kind == "phrases" else "phrases with the word"

@@ -129,7 +129,6 @@ def _check_known(phrase: bytes, learned: Learned) -> None:
 def _kept(
     learned: Learned, table: Path, side: Side, keep: Path, compute: Compute
 ) -> KeptVectors | None:
-    """The phrases of a table with their vectors, from the folder or newly written there; None without room."""
     identity = {
         "model": learned.fingerprint,
         "table": table_identity(place_of(table)),

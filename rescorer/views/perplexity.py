@@ -211,7 +211,6 @@ def _read(data: Data) -> Batch:
 def _known_tokens(
     model: TextModel, tokens: Sequence[bytes | None], words: set[bytes]
 ) -> NDArray[np.bool_]:
-    """Whether a model knows each token; None, for </s>, is known to all."""
     known = {word: model.is_known(word) for word in words}
     return np.array([token is None or known[token] for token in tokens], np.bool_)
 

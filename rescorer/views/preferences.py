@@ -147,7 +147,6 @@ def preferences(
 
 
 def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple[float, float]:
-    """The lowest count of frequent phrases and the highest of rare ones."""
     ranked = np.sort(counts)
     n_share = max(int(share * len(ranked)), 1)
     least_frequent, most_rare = float(ranked[-n_share]), float(ranked[n_share - 1])
@@ -159,7 +158,6 @@ def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple
 
 
 def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
-    """The source phrases long enough, with enough targets, and their counts."""
     found: dict[bytes, float] = {}
     for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "find long phrases", table):
         for first, n_rows in _groups(block):
@@ -194,7 +192,6 @@ def _groups(block: Block) -> Iterator[tuple[int, int]]:
 
 
 def _drawn_phrases(table: Path, kinds: Mapping[bytes, Kind]) -> Iterator[SourcePhrase]:
-    """The drawn phrases with all their rows."""
     met = set[bytes]()
     for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read drawn phrases", table):
         for first, n_rows in _groups(block):

@@ -21,7 +21,7 @@ from moses_bridge.formats.nbest import (
     format_entry,
     format_number,
 )
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import split_words, to_number
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.vocabulary import UNKNOWN, Vocabulary
 
@@ -56,7 +56,7 @@ def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
     lexicon, known = TranslationLexicon({}, {}), frozenset(shortlist.words)
     for line_number, line in enumerate(read_lines(path), start=1):
         fields = split_words(line)
-        prob = _prob(fields[2]) if len(fields) == 3 else math.nan
+        prob = to_number(fields[2]) if len(fields) == 3 else math.nan
         if not 0 <= prob <= 1:
             expected = "a target word, a source word and a probability"
             hint = "This is the file lex.f2e of Moses's training"
@@ -67,13 +67,6 @@ def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
             if source not in table or prob > table[source].prob:
                 table[source] = WordTranslation(target, prob)
     return lexicon
-
-
-def _prob(token: bytes) -> float:
-    try:
-        return float(token)
-    except ValueError:
-        return math.nan
 
 
 def without_unknown_words(

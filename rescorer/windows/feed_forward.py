@@ -116,7 +116,6 @@ class _SumOverPlaces(torch.autograd.Function):
 
 
 def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_Place]:
-    """The places of windows, with adjacent rows."""
     numbers, (n_vectors, width) = windows.numpy(), vectors.shape
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_vectors:
         raise IndexError(f"a word has no vector: there are {n_vectors}")
@@ -185,11 +184,6 @@ class LayerWidths(NamedTuple):
     first: int
     second: int
 
-    @property
-    def last(self) -> int:
-        """Width of the layer below the softmax."""
-        return self.second or self.first
-
 
 class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
@@ -204,7 +198,7 @@ class FeedForward(nn.Module):
         self.embedding = nn.Embedding(n_input_words, widths.embedding)
         self.first = nn.Linear(window_words * widths.embedding, widths.first)
         self.second = nn.Linear(widths.first, widths.second) if widths.second else None
-        self.output = nn.Linear(widths.last, n_words)
+        self.output = nn.Linear(widths.second or widths.first, n_words)
         self.initialise()
 
     def initialise(self) -> None:

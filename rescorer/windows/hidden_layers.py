@@ -125,7 +125,6 @@ def _with_mean(table: Tensor, history: History) -> Tensor:
 
 
 def _in_type(layer: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a trained layer, in a type."""
     return layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
 
 

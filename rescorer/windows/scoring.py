@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -42,6 +43,7 @@ class FilledWindows(NamedTuple):
     pairs: NDArray[np.int64]
 
 
+@dataclass(eq=False)
 class WindowScorer:
     """Natural log p of whole pairs, including </s>; words outside the shortlist are <unk>.
 
@@ -49,19 +51,11 @@ class WindowScorer:
     the shortlist; `fill` makes the windows of pairs, and may need their word links.
     """
 
-    def __init__(
-        self,
-        network: Windowed,
-        layer: OutputLayer,
-        shortlist: Vocabulary,
-        fill: Callable[[Batch], FilledWindows],
-        needs_links: bool = False,
-    ) -> None:
-        self.network = network
-        self.layer = layer
-        self.shortlist = shortlist
-        self.fill = fill
-        self.needs_links = needs_links
+    network: Windowed
+    layer: OutputLayer
+    shortlist: Vocabulary
+    fill: Callable[[Batch], FilledWindows]
+    needs_links: bool = False
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p of each pair; see `contract.Scorer`."""

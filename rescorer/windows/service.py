@@ -138,11 +138,7 @@ class WindowNgramScorer:
         return len(self._bases)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """See `NgramScorer`.
-
-        Raises:
-            UserError: a source place, previous word or word does not exist.
-        """
+        """See `NgramScorer`; UserError if a source place, previous word or word does not exist."""
         return self._values(self._exact, ngrams)
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -159,13 +155,11 @@ class WindowNgramScorer:
         return way(rows, self._bases)
 
     def _n_allowed(self) -> NDArray[np.int64]:
-        """The number of valid numbers in each column of the rows."""
         places = [len(self._bases)] if self.reads_source else []
         words = [self.open_id + 1] * (self.order - 1)
         return np.array([*places, *words, len(self._shortlist)])
 
     def _no_such(self, column: int, found: int) -> UserError:
-        """The error for an invalid number in a column."""
         what, hint = "previous word", "the model's numbers come from W"
         if column == 0 and self.reads_source:
             what, hint = "source place", "ask for S before N and E"

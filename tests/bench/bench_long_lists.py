@@ -21,8 +21,7 @@ from results import Result, write_results
 from moses_bridge.base.textio import read_lines, write_lines
 from rescorer.contract.training import Data, Prepared
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.rnnsearch import ARCHITECTURE
-from rescorer.scorers.rnnsearch.network import RnnSearchTrainingConfig
+from rescorer.scorers.rnnsearch import ARCHITECTURE, RnnSearchTrainingConfig
 
 N_WORDS = 200
 # Sentences, hypotheses of each, and whether the hypotheses are the sources.

@@ -32,9 +32,8 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm import CslmTrainingConfig, cslm_ngram_scorer
 from rescorer.scorers.cslm import empty_network as empty_cslm
-from rescorer.scorers.nnjm import NnjmTrainingConfig, nnjm_ngram_scorer
+from rescorer.scorers.nnjm import NnjmConfig, NnjmTrainingConfig, nnjm_ngram_scorer, place_windows
 from rescorer.scorers.nnjm import empty_network as empty_nnjm
-from rescorer.scorers.nnjm.network import NnjmConfig, place_windows
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.service import WindowNgramScorer
 

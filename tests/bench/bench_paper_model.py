@@ -32,7 +32,7 @@ from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.models.model_directory import save_model
 from rescorer.runs.train import train
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, empty_network
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, empty_network
 from rescorer.training.loop_config import LoopConfig
 
 ProductType = Precision | Literal["fastest"]

@@ -38,8 +38,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.compiled_gates import MAXOUT_PIECES
 from rescorer.models.model_directory import load_model
-from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncDecScorer, EncoderDecoder, encdec_scorer
 from rescorer.tries.prefix_tree import build_prefix_tree
 
 sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages

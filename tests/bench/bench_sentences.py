@@ -27,8 +27,12 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.scorers.rnnsearch import ARCHITECTURE, rnnsearch_scorer
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchTrainingConfig
+from rescorer.scorers.rnnsearch import (
+    ARCHITECTURE,
+    RnnSearch,
+    RnnSearchTrainingConfig,
+    rnnsearch_scorer,
+)
 from rescorer.tables.nbest import ENTRIES_AT_ONCE
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.sentences import SentencePairs

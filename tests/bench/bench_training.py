@@ -31,7 +31,7 @@ from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import fastest_precision, repeatable_sums
 from rescorer.contract.training import Batches
-from rescorer.scorers.encdec.network import (
+from rescorer.scorers.encdec import (
     EncDecConfig,
     EncDecTrainingConfig,
     EncoderDecoder,

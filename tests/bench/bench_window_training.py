@@ -23,8 +23,7 @@ from moses_bridge.base.machine import keep_freed_memory
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.training import Data
-from rescorer.scorers.nnjm import NnjmTrainingConfig, prepare
-from rescorer.scorers.nnjm.network import Nnjm
+from rescorer.scorers.nnjm import Nnjm, NnjmTrainingConfig, prepare
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows.feed_forward import above_first

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.layers.compiled_gates import MAXOUT_PIECES
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 
 LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -32,7 +32,7 @@ class GruNetwork(nn.Module):
         network = self.network
         states, _ = self.encoder(network.source_embedding(source))
         numbers = torch.arange(len(source), device=source.device)
-        summary = network.context(states[numbers, source_lens])
+        summary = torch.tanh(network.summary(states[numbers, source_lens]))
         vectors = network.target_embedding(target).roll(1, dims=1)
         repeated = summary.unsqueeze(1).expand(-1, target.shape[1], -1)
         start = torch.tanh(network.decoder_start_layer(summary)).unsqueeze(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.rnnsearch.network import RnnSearchConfig
+from rescorer.scorers.rnnsearch import RnnSearchConfig
 
 NONE = 0
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from rescorer.layers.compiled_gates import MAXOUT_PIECES
 from rescorer.layers.units import GatedUnit
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 
 OPSET, IR_VERSION = 17, 8
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rescorer.scorers.encdec.network import EncDecConfig
+from rescorer.scorers.encdec import EncDecConfig
 
 PAPER_SIZES = EncDecConfig(hidden_width=1000, embedding_width=100, maxout_width=500)

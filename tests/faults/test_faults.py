@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from rescorer.cli import main as rescorer_command
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tests.faults.conftest import KILLS, N_POINTS, Commands, Interrupted
 
 SCORE = ("score", "--control", "random", "--jobs", "1")

@@ -20,8 +20,8 @@ from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.rnnsearch import RnnSearch, RnnSearchConfig
 from rescorer.scorers.zoo.cptm import Cptm, CptmConfig
 from tests.faults.conftest import N_POINTS, Commands, Interrupted
 from tuning.cli import main as tuning

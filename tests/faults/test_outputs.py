@@ -25,7 +25,7 @@ from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tuning.cli import main as tuning
 
 GROUPS: dict[str, click.Group] = {

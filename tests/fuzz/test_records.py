@@ -21,7 +21,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from rescorer.contract.trained_model import TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.partial_file import PartialFile
 from rescorer.tables.record import Counts, RunRecord

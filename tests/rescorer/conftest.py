@@ -11,8 +11,8 @@ from rescorer.contract.choices import Device
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.nnjm import Nnjm, NnjmConfig
 
 # Where a GPU is, what asks for the device is tested on it as well.
 DEVICES: tuple[Device, ...] = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 from rescorer.scorers.rnn_lm import NoSource, RnnLm
-from rescorer.scorers.zoo.cstm.network import Cstm
+from rescorer.scorers.zoo.cstm import Cstm
 from rescorer.tries.recurrent import NO_WORD
 from rescorer.windows.feed_forward import FeedForward
 
@@ -63,12 +63,12 @@ def encode(network: EncoderDecoder, source: Tensor, source_lens: Tensor) -> Tens
     state = network.encoder.start(len(source))
     for position in range(source.shape[1]):
         inside = (position <= source_lens).unsqueeze(1)
-        inputs = network.source_inputs(source[:, position])
+        inputs = network.encoder.inputs(network.source_embedding(source[:, position]))
         stepped = network.encoder.step(network.encoder.carry(state), inputs)
         state = type(state)(
             *(torch.where(inside, *pair) for pair in zip(stepped, state, strict=True))
         )
-    return network.context(state.hidden)
+    return torch.tanh(network.summary(state.hidden))
 
 
 def _recurrent_log_probs(network: Any, source: Any, target: Tensor, target_lens: Tensor) -> Tensor:

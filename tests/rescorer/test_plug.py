@@ -36,7 +36,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory
 from rescorer.models.model_directory import load_model, save_model
 from rescorer.models.scorer_choice import ScorerChoice
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from rescorer.tables.cluster_scoring import packed
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -43,7 +43,7 @@ from rescorer.contract.choices import (
     TextCase,
 )
 from tuning.compare.target_text import TokenizerName
-from tuning.experiments.run_settings import Scale
+from tuning.experiments.settings import Scale
 from tuning.metrics.by_name import MbrMetricName, MetricName
 from tuning.optimisers.by_name import OptimizerName
 from tuning.report.forms import OutputFormat as ReportFormat

@@ -16,7 +16,7 @@ import pytest
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.experiments.description import read_experiment
 from tuning.experiments.improve import EXPERIMENT, Choice, install
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "tuning" / "experiments"
 COMMANDS = Path(sysconfig.get_path("scripts"))

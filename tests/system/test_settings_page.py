@@ -28,7 +28,7 @@ from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.decoding.interface import DecoderConfig
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
-from rescorer.scorers.encdec.network import EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecTrainingConfig
 from rescorer.scorers.nnjm import NnjmTrainingConfig
 from rescorer.scorers.word_pairs import WordPairsTrainingConfig
 from rescorer.scorers.zoo.cptm import CptmTrainingConfig

@@ -14,8 +14,7 @@ from moses_bridge.base.options import (
     Prefix,
     option,
 )
-from tuning.experiments.improve_settings import ImproveSettings
-from tuning.experiments.run_settings import RunSettings
+from tuning.experiments.settings import ImproveSettings, RunSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -288,7 +288,6 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
 
 
 def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
-    """Refuse options that do not fit a RUN, lists to learn from, or --apply."""
     is_run, is_applied = options.run is not None, options.apply is not None
     flags = {"dev_list": "list", "n_runs": "runs", "references": "reference"}
     on_lists = "test_list n_runs init_weights groups target_language tokenize"

@@ -221,7 +221,6 @@ def _random_effects(deltas: NDArray[np.float64], weights: NDArray[np.float64]) -
 
 
 def _gain(contrast: Contrast | None, system: str, table: str) -> tuple[float, float, float]:
-    """The gain, its standard error, and the degrees of freedom of that."""
     error = None if contrast is None else contrast.standard_error
     freedom = None if contrast is None else contrast.degrees_of_freedom
     if contrast is None or error is None or freedom is None:

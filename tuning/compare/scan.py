@@ -8,11 +8,13 @@ feature, which takes a few more decodings.
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -20,18 +22,24 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, check_limits, from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
-from tuning.compare.scanned_system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error
-from tuning.loop.fingerprints import ParallelText
-from tuning.loop.list_features import ListFeatures, decode_text, is_decoded
-from tuning.loop.run_directory import Weights, claim, refuse_written
+from tuning.loop.fingerprints import (
+    ParallelText,
+    check_unchanged,
+    fingerprint_commands,
+    fingerprint_ini,
+    refuse_commands,
+)
+from tuning.loop.ini_weights import start_weights, weights_by_column
+from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text, is_decoded
+from tuning.loop.run_directory import Weights, claim, load_run, refuse_written
 from tuning.metrics.bleu import References, bleu, length_ratio, mean_precision
 
 OUTPUTS_NAME = "decodings"
@@ -186,8 +194,6 @@ def _system(path: Path, config: ScanConfig, init_weights: Path | None) -> Scanne
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Decodings under pairs of weights, made or found."""
-
     system: ScannedSystem
     decoder: Decoder
     lists: ListFeatures
@@ -216,7 +222,6 @@ class _Outputs:
 def _points(
     outputs: _Outputs, against: float, config: ScanConfig
 ) -> tuple[list[ScanPoint], list[Measures]]:
-    """All points of the grid, and the effect of the other weight without the feature."""
     base = outputs.decoding(0.0, against)
     step = round(config.step * (abs(against) or 1.0), DIGITS)
     moved = [outputs.decoding(0.0, round(against + sign * step, DIGITS)) for sign in (-1, 1)]
@@ -327,3 +332,92 @@ def at_length(tried: Sequence[Decoding], length: float) -> Decoding:
         (1 - share) * first.against + share * beyond[0].against,
         (1 - share) * first.statistics + share * beyond[0].statistics,
     )
+
+
+@dataclass(frozen=True)
+class ScannedSystem:
+    """The system decoding a text.
+
+    Attributes:
+        weights: weights of all features, including those added by commands.
+        nbest_features: features added to n-best lists by external commands.
+        nbest_size: number of hypotheses for a sentence, where there are such features.
+        commands: the command of each feature computed by an external program.
+    """
+
+    ini: Path
+    weights: Weights
+    decoder: DecoderConfig
+    nbest_features: list[NBestFeature]
+    nbest_size: int
+    commands: dict[str, str]
+
+    def fingerprint(self) -> dict[str, object]:
+        """Everything the outputs depend on."""
+        return {
+            "files": fingerprint_ini(read_ini(self.ini)) | fingerprint_commands(self.commands),
+            "weights": self.weights,
+            "decoder": asdict(self.decoder),
+            "features": [asdict(feature) for feature in self.nbest_features],
+        }
+
+    def columns(self) -> dict[str, float]:
+        """All weights by the names of their columns, as "TranslationModel0_2"."""
+        return weights_by_column(self.weights)
+
+    def column(self, name: str) -> str:
+        """The column of a name; that of a feature with one value needs no number.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        columns = self.columns()
+        if name in columns:
+            return name
+        if len(self.weights.get(name, ())) == 1:
+            return f"{name}_0"
+        raise ConfigError(f"no column {name}; there are {', '.join(columns)}")
+
+
+def system_of_ini(
+    ini: Path, decoder: DecoderConfig, neural_weight: float, init_weights: Path | None
+) -> ScannedSystem:
+    """A moses.ini and neural models of the search.
+
+    The weights of init_weights, a weights.json, override those of the ini; weights it lacks are 0, and for
+    neural models `neural_weight`.
+
+    Raises:
+        InputError: a file is malformed.
+        ConfigError: the ini has a feature with the name of a neural model.
+    """
+    search = replace(decoder, kind=decoder.chosen_kind)
+    added = {lm.name: neural_weight for lm in search.neural_lms}
+    commands = {lm.name: shlex.join(lm.command) for lm in search.neural_lms}
+    return ScannedSystem(
+        ini, start_weights(read_ini(ini), added, init_weights), search, [], 1, commands
+    )
+
+
+def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
+    """A tuning run: its tables, weights, search and features.
+
+    `run_commands` permits running the commands named in it.
+
+    Raises:
+        InputError: it is no run.
+        ConfigError: its files have changed, it has commands and they may not be run, or it is a reranking.
+    """
+    run = load_run(directory)
+    commands = run.commands()
+    if not run_commands:  # before the files that the commands name are read
+        refuse_commands({directory: run})
+    check_unchanged({directory: run})
+    if run.fixed_search:
+        raise ConfigError(
+            f"{directory}: its weights rerank lists that the search makes with others; scan the run whose "
+            "lists these are"
+        )
+    decoder = from_mapping(DecoderConfig, json.loads(json.dumps(run.decoder)), str(directory))
+    ini, features = Path(run.ini), run.nbest_features
+    return ScannedSystem(ini, run.weights, decoder, features, run.nbest_size, commands)

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
 from moses_bridge.base.provenance import file_digest
@@ -50,7 +50,7 @@ NO_CONTEXT = TextContext()
 
 
 @dataclass(frozen=True)
-class CompareConfig:
+class CompareConfig(Limited):
     """Settings of `compare`.
 
     Attributes:
@@ -70,9 +70,6 @@ class CompareConfig:
     tokenize: TokenizerName | None = None
     control: str = ""
     run_commands: bool = False
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 def compare(
@@ -160,7 +157,6 @@ class _Measured:
 
 
 def _measured(inputs: _Inputs, jobs: int, metrics: Sequence[MetricChoice]) -> _Measured:
-    """Translate what is not translated yet, and measure all outputs."""
     runs, config = inputs.runs, inputs.config
     paths = dict.fromkeys(path for members in inputs.systems.values() for path in members)
     files = {path: path for path in paths if path not in runs}
@@ -293,7 +289,6 @@ def _networks(runs: Sequence[TuningRun | None]) -> list[int]:
 
 
 def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
-    """For each run the others with the same test output."""
     hashes = {directory: file_digest(output) for directory, output in outputs.items()}
     return {
         directory: [str(other) for other in hashes if other != directory and hashes[other] == own]
@@ -342,7 +337,6 @@ def digests(
 
 
 def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
-    """The row of a system, not yet set against others."""
     runs = {path: inputs.runs.get(path) for path in inputs.systems[system]}
     outputs, detokenised = measured.statistics[system], measured.detokenised[system]
     sums = outputs.statistics.sum(axis=1)
@@ -382,7 +376,6 @@ def _row(system: str, inputs: _Inputs, measured: _Measured) -> ResultRow:
 
 
 def _bootstrapped(outputs: SystemOutputs, config: CompareConfig) -> float:
-    """Standard deviation of the first run's BLEU over resampled texts."""
     return bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed)
 
 

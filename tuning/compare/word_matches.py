@@ -128,7 +128,6 @@ def contrast_ngrams(
 
 
 def _matches(outputs: Sequence[Path], expected: Sequence[Counter[bytes]]) -> Counter[bytes]:
-    """How often each n-gram is matched in all outputs together."""
     matches: Counter[bytes] = Counter()
     for output in outputs:
         for line, reference in zip(read_text_lines(output), expected, strict=True):

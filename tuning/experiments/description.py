@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from moses_bridge.base.config import AtLeast, check_limits, from_mapping, nearest
+from moses_bridge.base.config import AtLeast, Limited, from_mapping, nearest
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import experiment_files, load_experiment, merge
 from moses_bridge.base.textio import StrPath
@@ -73,13 +73,10 @@ class Seeds:
 
 
 @dataclass(frozen=True)
-class Folds:
+class Folds(Limited):
     """The parts of the training text translated by systems trained on the others."""
 
     n_folds: Annotated[int, AtLeast(2)] = 10
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True)
@@ -367,7 +364,6 @@ def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _kinds(hint: Any) -> Iterator[str]:
-    """The kinds of things named by values of a type."""
     for part in (*typing.get_args(hint), *getattr(hint, "__metadata__", ())):
         if isinstance(part, Names):
             yield part.kind
@@ -405,7 +401,6 @@ def _check_chains(experiment: Experiment, where: str) -> None:
 
 
 def _check_labels(experiment: Experiment, where: str) -> None:
-    """Refuse a table without a row, or with two rows looking the same."""
     for table in experiment.tables:
         labels: dict[str, str] = {}
         for system in experiment.rows(table):

@@ -42,9 +42,8 @@ from tuning.experiments.improve_plan import (
     make_plan,
     plan_lines,
 )
-from tuning.experiments.improve_settings import LINKS_NAMES, ImproveSettings
 from tuning.experiments.run import run_experiment
-from tuning.experiments.run_settings import RunSettings
+from tuning.experiments.settings import LINKS_NAMES, ImproveSettings, RunSettings
 from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run
@@ -92,7 +91,6 @@ def improve(settings: ImproveSettings) -> None:
 
 
 def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> str:
-    """Make the better system; return README.txt."""
     work = settings.out.absolute() / WORK
     _prepare(settings, work, plan)
     tried, seeds = (BASELINE, *plan.systems), experiment.seeds.runs
@@ -298,7 +296,6 @@ def lay_out(given: Path, place: Path) -> None:
 
 
 def _step(work: Path, name: str, command: Sequence[str]) -> None:
-    """Run a command of this package as a step of the experiment."""
     program, *arguments = command
     if run_step([str(COMMANDS / program), *arguments], work / LOG_NAME, name):
         raise UserError(f"{name}: {shlex.join(command)} failed; the lines above say why")

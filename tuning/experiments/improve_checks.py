@@ -20,7 +20,7 @@ from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_i
 from moses_bridge.formats.moses_ini_edits import new_ini
 from moses_bridge.formats.phrase_table import parse_row, source_column
 from moses_bridge.formats.text_notes import text_notes
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 ROWS_CHECKED = 1000  # of each phrase table; the steps read all of them
 WORDS_SHOWN = 5
@@ -100,7 +100,6 @@ def _check_out(out: Path) -> None:
 
 
 def _check_model(path: Path) -> None:
-    """Refuse missing files, an ini without a text table, and faults in the first rows of its tables."""
     ini = read_ini(path)
     for feature in ini.features:
         for named in (feature.arguments[key] for key in feature.file_arguments):

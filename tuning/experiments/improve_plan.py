@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moses_bridge.base.progress import duration
 from tuning.experiments.description import Experiment, Network
 from tuning.experiments.improve_checks import Facts
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 BASELINE, CONTROL, LINKS = "baseline", "random", "word links"
 # What may be tried, most gain for its time first (docs/which.md); without --minutes only the first of them.
@@ -144,7 +144,6 @@ def reckon(
 
 
 def _networks(experiment: Experiment, system: str) -> dict[str, Network]:
-    """The networks of a system, after those they begin with."""
     entry = experiment.systems[system]
     own = [experiment.columns[column].network for column in entry.columns]
     for feature in (*entry.search, *entry.on_lists):
@@ -168,6 +167,5 @@ def _training_seconds(experiment: Experiment, network: Network, facts: Facts) ->
 
 
 def _search_factor(experiment: Experiment, system: str) -> float:
-    """How many times as long as the baseline's a search takes."""
     factors = [SEARCH_FACTORS[feature] for feature in experiment.systems[system].search]
     return 1 + sum(factor - 1 for factor in factors)

@@ -29,7 +29,7 @@ from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_path, write_ini
 from moses_bridge.formats.nbest import NBestEntry, read_nbest
 from tuning.experiments import letters_text as texts
-from tuning.experiments.improve_settings import LINKS_NAMES
+from tuning.experiments.settings import LINKS_NAMES
 from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run
 
 COMMANDS = Path(sysconfig.get_path("scripts"))

@@ -113,7 +113,6 @@ def _table_file(table: str) -> str:
 
 
 def _word(text: str) -> str:
-    """Text as one word of a shell in a rule of make."""
     return shlex.quote(text).replace("$", "$$")
 
 

@@ -25,7 +25,7 @@ from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps, 
 from moses_bridge.base.textio import temporary_directory, write_bytes
 from tuning.experiments.description import Experiment, read_experiment
 from tuning.experiments.plan import PAGE, TABLE, plan_text, table_path
-from tuning.experiments.run_settings import RunSettings
+from tuning.experiments.settings import RunSettings
 
 FOLDER = Path(__file__).parent
 PLAN, CONFIG, CHANGES, MESSAGES = "plan.mk", "config", "changes.toml", "run.log"
@@ -198,7 +198,6 @@ def _environment() -> dict[str, str]:
 
 
 def _to_do(command: Sequence[str], settings: RunSettings) -> list[PlannedStep]:
-    """The steps that make would do, with the time of the last time or an estimate."""
     asked = subprocess.run(
         [*command, "--dry-run"],
         capture_output=True,

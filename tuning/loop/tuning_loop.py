@@ -164,7 +164,6 @@ def _started(system: TunedSystem, ini: MosesIni, config: TuningConfig, seed: int
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
-    """The features added to those of the ini, and their initial weights."""
     added = [(feature.name, feature.initial_weight) for feature in nbest_features]
     added += [(lm.name, config.neural_weight) for lm in config.decoder.neural_lms]
     for name, n_times in Counter(name for name, _ in added).items():

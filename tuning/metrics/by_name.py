@@ -74,7 +74,7 @@ class MetricChoice:
         sentences = read_references(paths, source)
         if "=" not in self.name:
             return self._counter(self.name, sentences, source)
-        from tuning.metrics.mixed_metric import MixedReferences
+        from tuning.metrics.metric import MixedReferences
 
         weights = metric_weights(self.name).items()
         counters = [(self._counter(name, sentences, source), weight) for name, weight in weights]
@@ -83,7 +83,6 @@ class MetricChoice:
     def _counter(
         self, name: str, sentences: Sequence[Sequence[bytes]], source: StrPath
     ) -> MetricReferences:
-        """The references for one metric."""
         if name == "bleu":
             from tuning.metrics.bleu import References
 

@@ -95,6 +95,5 @@ def _count_plainly(text: Text, reference: Text, counts: Text) -> None:
 
 
 def _characters(text: bytes) -> NDArray[np.int32]:
-    """The characters without white space, by their numbers in Unicode."""
     shown = "".join(unicode(text).split())
     return np.frombuffer(shown.encode("utf-32-le", "replace"), np.int32)

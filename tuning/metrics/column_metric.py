@@ -23,6 +23,7 @@ from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import unless_full
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
 from moses_bridge.formats.nbest import SEPARATOR, escape_bars
+from moses_bridge.formats.words import to_number
 from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
 
 SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
@@ -195,7 +196,6 @@ class NumberCommand:
             raise ConfigError(f"{self._what}: found {self._command!r} ({error}). {hint}") from error
 
     def _read(self, path: Path, n_expected: int) -> list[float]:
-        """The numbers that the command wrote."""
         what = f"the numbers of {self._what}"
         lines = list(read_lines(path)) if path.exists() else []
         if len(lines) != n_expected:
@@ -204,10 +204,7 @@ class NumberCommand:
 
 
 def _number(text: bytes, path: StrPath, line_number: int) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = to_number(text)
     if not math.isfinite(number):
         raise InputError(path, line_number, shown(text), "a finite number")
     return number

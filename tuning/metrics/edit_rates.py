@@ -61,9 +61,29 @@ class WordAccuracyReferences(MetricReferences):
 
     metric = WORD_ACCURACY
 
+    def units(self, text: bytes) -> Units:
+        """What is compared: words."""
+        return split_words(text)
+
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
-        return _counted(self.sentences, hypotheses, split_words)
+        references = [[*map(self.units, texts)] for texts in self.sentences]
+        rows = []
+        for number, words in hypotheses:
+            own, others = self.units(words), references[number]
+            counts = [(Levenshtein.distance(own, other), len(other)) for other in others]
+            rows.append(min(counts, key=lambda each: each[0] / max(1, each[1])))
+        return np.array(rows, np.int32).reshape(-1, 2)
+
+
+class CerReferences(WordAccuracyReferences):
+    """References for the character error rate; see `MetricReferences`."""
+
+    metric = CER
+
+    def units(self, text: bytes) -> Units:
+        """What is compared: characters."""
+        return unicode(text.strip(b" "))
 
 
 class LineAccuracyReferences(MetricReferences):
@@ -76,30 +96,6 @@ class LineAccuracyReferences(MetricReferences):
         references = [[*map(split_words, texts)] for texts in self.sentences]
         rows = [(split_words(words) not in references[number], 1) for number, words in hypotheses]
         return np.array(rows, np.int32).reshape(-1, 2)
-
-
-class CerReferences(MetricReferences):
-    """References for the character error rate; see `MetricReferences`."""
-
-    metric = CER
-
-    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
-        """Statistics of hypotheses, *Shape:* (n, 2)."""
-        return _counted(self.sentences, hypotheses, lambda text: unicode(text.strip(b" ")))
-
-
-def _counted(
-    sentences: Sequence[Sequence[bytes]],
-    hypotheses: Iterable[tuple[int, bytes]],
-    units_of: Callable[[bytes], Units],
-) -> NDArray[np.int32]:
-    references = [[units_of(text) for text in texts] for texts in sentences]
-    rows = []
-    for number, words in hypotheses:
-        units = units_of(words)
-        counts = [(Levenshtein.distance(units, other), len(other)) for other in references[number]]
-        rows.append(min(counts, key=lambda each: each[0] / max(1, each[1])))
-    return np.array(rows, np.int32).reshape(-1, 2)
 
 
 class TerReferences(MetricReferences):

@@ -10,13 +10,13 @@ from typing import Annotated, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
 from tuning.optimisers.nbest_pool import NBestPool
 
 
 @dataclass(frozen=True)
-class MertConfig:
+class MertConfig(Limited):
     """Settings of minimum error rate training.
 
     Attributes:
@@ -31,9 +31,6 @@ class MertConfig:
     small_pool_work: Annotated[int, AtLeast(0)] = 400_000
     n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True)

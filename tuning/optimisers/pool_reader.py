@@ -25,6 +25,7 @@ from moses_bridge.formats.nbest import (
     parse_features,
     refuse_marks,
 )
+from moses_bridge.formats.words import to_number
 from tuning.metrics.metric import MetricReferences
 from tuning.optimisers.nbest_pool import (
     NBestPool,
@@ -158,7 +159,7 @@ def _to_numbers(tokens: list[bytes], n_columns: int, path: StrPath) -> NDArray[n
     try:
         flat = np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError:
-        flat = np.array([_number_or_nan(token) for token in tokens])
+        flat = np.array([*map(to_number, tokens)])
     (bad,) = np.nonzero(~np.isfinite(flat))
     if len(bad):
         place = int(bad[0])
@@ -166,13 +167,6 @@ def _to_numbers(tokens: list[bytes], n_columns: int, path: StrPath) -> NDArray[n
         value = tokens[place].decode("utf-8", "replace")
         raise InputError(path, line_number, f"the value {value!r}", "a finite number")
     return flat.reshape(-1, max(1, n_columns))
-
-
-def _number_or_nan(token: bytes) -> float:
-    try:
-        return float(token)
-    except ValueError:
-        return math.nan
 
 
 def cut_sparse(
@@ -204,7 +198,7 @@ def _only_value(name: str, values: Sequence[bytes], path: StrPath, line_number: 
     if len(values) != 1:
         hint = f'Moses takes "{name}" for a sparse feature because of the "_"'
         raise InputError(path, line_number, f"{len(values)} values of {name}", "1", hint)
-    value = _number_or_nan(values[0])
+    value = to_number(values[0])
     if not math.isfinite(value):
         found = values[0].decode("utf-8", "replace")
         raise InputError(path, line_number, f"the value {found!r}", "a finite number")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -61,11 +60,8 @@ def draw_dev_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
 
 def draw_weight_lines(axes: Axes, name: str, run: TuningRun) -> None:
     """Weights used in each iteration of a run, absolute values adding up to 1."""
-    styles = cycle(LINE_STYLES)
-    style = next(styles)
     for number, (column, values) in enumerate(weights_by_iteration(run).items()):
-        if number and number % 10 == 0:
-            style = next(styles)
+        style = LINE_STYLES[number // 10 % len(LINE_STYLES)]  # there are ten colours
         iterations = np.arange(1, len(values) + 1)
         axes.plot(iterations, values, marker=".", linestyle=style, label=column)
     axes.set_ylabel("weight")
@@ -105,14 +101,13 @@ def plot_gains(gains: Gains, out: Path) -> None:
 def _draw_contrasts(
     axes: Axes, contrasts: Sequence[Contrast | None], shift: float, marker: str, label: str
 ) -> None:
-    points = [(place + shift, each) for place, each in enumerate(contrasts) if each is not None]
-    deltas = [each.delta for _, each in points]
-    below = [each.delta - each.interval[0] for _, each in points]
-    above = [each.interval[1] - each.delta for _, each in points]
-    places = [place for place, _ in points]
-    axes.errorbar(
-        deltas, places, xerr=(below, above), marker=marker, linestyle="", capsize=2, label=label
-    )
+    rows = [
+        (each.delta, place + shift, each.delta - each.interval[0], each.interval[1] - each.delta)
+        for place, each in enumerate(contrasts)
+        if each is not None
+    ]
+    deltas, places, *ends = zip(*rows, strict=True)
+    axes.errorbar(deltas, places, xerr=ends, marker=marker, linestyle="", capsize=2, label=label)
 
 
 def plot_scan(scan: Scan, out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,33 +26,28 @@ def number_or_unknown(value: float | None) -> str:
 
 def scores_row(scores: OutputScores) -> dict[str, str]:
     """The scores of one file of translations."""
+    return _score_cells(vars(scores), scores.precisions)
+
+
+def _score_cells(values: Mapping[str, float], precisions: Iterable[float]) -> dict[str, str]:
     return {
-        "BLEU": f"{scores.bleu:.2f}",
-        "text s.d.": f"{scores.bootstrap_sd:.2f}",
-        "length": f"{scores.length_ratio:.3f}",
-        "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in scores.precisions),
-        "detok. BLEU": f"{scores.detokenised_bleu:.2f}",
-        "chrF": f"{scores.chrf:.2f}",
-        "TER": f"{scores.ter:.2f}",
+        "BLEU": f"{values['bleu']:.2f}",
+        "text s.d.": f"{values['bootstrap_sd']:.2f}",
+        "length": f"{values['length_ratio']:.3f}",
+        "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in precisions),
+        "detok. BLEU": f"{values['detokenised_bleu']:.2f}",
+        "chrF": f"{values['chrf']:.2f}",
+        "TER": f"{values['ter']:.2f}",
     }
 
 
 def system_row(scores: SystemScores) -> dict[str, str]:
     """The scores of a system, as means over its files."""
     grams = zip(*(output.precisions for output in scores.outputs), strict=True)
-    means = {name: f"{value:.2f}" for name, value in scores.means.items()}
-    return {
-        "system": scores.system,
-        "files": str(len(scores.files)),
-        "BLEU": means["bleu"],
-        "s.d.": number_or_unknown(scores.deviations.get("bleu")),
-        "text s.d.": means["bootstrap_sd"],
-        "length": f"{scores.means['length_ratio']:.3f}",
-        "1/2/3/4-gram": "/".join(f"{sum(values) / len(values):.1f}" for values in grams),
-        "detok. BLEU": means["detokenised_bleu"],
-        "chrF": means["chrf"],
-        "TER": means["ter"],
-    }
+    cells = _score_cells(scores.means, (sum(values) / len(values) for values in grams))
+    spread = number_or_unknown(scores.deviations.get("bleu"))
+    first = {"system": scores.system, "files": str(len(scores.files))}
+    return first | {"BLEU": cells["BLEU"], "s.d.": spread} | cells
 
 
 def gains_table(gains: Gains) -> Table:

@@ -20,7 +20,8 @@ def verdict(comparison: Comparison) -> list[str]:
     if len(comparison.rows) < 2:
         return []
     baseline, *others = comparison.rows
-    best = _best_rows(comparison.rows)
+    highest = max(round(row.test_bleu, 2) for row in comparison.rows)  # as it is printed
+    best = [row for row in comparison.rows if round(row.test_bleu, 2) == highest]
     sentences = [
         _best_sentence(best, comparison),
         _significance_sentence(comparison),
@@ -28,12 +29,6 @@ def verdict(comparison: Comparison) -> list[str]:
         _people_sentence(best, baseline, comparison.control),
     ]
     return [sentence for sentence in sentences if sentence]
-
-
-def _best_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """The rows with the highest test BLEU as it is printed: two digits."""
-    highest = max(round(row.test_bleu, 2) for row in rows)
-    return [row for row in rows if round(row.test_bleu, 2) == highest]
 
 
 def _best_sentence(best: Sequence[ResultRow], comparison: Comparison) -> str:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 from moses_bridge.base.errors import ConfigError, InputError, MissingExtraError, UserError
 from moses_bridge.base.provenance import file_digest
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import NamedScorer, Scorer
+from rescorer.contract.scorer import NamedScorer, SubwordScorer
 from rescorer.models.pretrained.settings import KINDS, PretrainedName, PretrainedSettings
-
-
-class PretrainedScorer(Scorer, Protocol):
-    """A scorer with a note on its values."""
-
-    @property
-    def note(self) -> str:
-        """The event and the condition of its log-probabilities, for records."""
 
 
 def scorer_of_pretrained(
@@ -47,7 +38,7 @@ def scorer_of_pretrained(
     if kind.package == "ctranslate2":
         from rescorer.models.pretrained.ctranslate2_values import load_ctranslate2
 
-        scorer: PretrainedScorer = load_ctranslate2(directory, settings, compute, kind.has_source)
+        scorer: SubwordScorer = load_ctranslate2(directory, settings, compute, kind.has_source)
     elif name.kind == "hf-mlm":
         from rescorer.models.pretrained.masked import load_masked
 
@@ -64,7 +55,6 @@ def scorer_of_pretrained(
 
 
 def _text_note(settings: PretrainedSettings) -> str:
-    """The treatment of the text, for records."""
     languages = "-".join(filter(None, [settings.source_language, settings.target_language]))
     prefix = f"prefix {settings.source_prefix!r}" if settings.source_prefix else ""
     case = "" if settings.case == "as-is" else f"{settings.case} case"

@@ -41,14 +41,8 @@ class CTranslate2Scorer(SubwordScorer):
     def __init__(
         self, model: ctranslate2.Translator | ctranslate2.Generator, subwords: Subwords
     ) -> None:
-        self._model = model
-        self._subwords = subwords
-
-    @property
-    def note(self) -> str:
-        """See `PretrainedScorer`."""
-        given = " given the source" if isinstance(self._model, ctranslate2.Translator) else ""
-        return f"natural log p of the target's subwords and {self._subwords.end_name}{given}"
+        self._model, self._subwords = model, subwords
+        self.note = subwords.note(isinstance(model, ctranslate2.Translator))
 
     def subword_log_probs(self, batch: Batch) -> list[ScoredTokens]:
         """See `contract.SubwordScorer`."""
@@ -111,7 +105,6 @@ def _first_too_long(
 
 
 def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[list[int]]:
-    """Rows of pairs of equal lengths."""
     lens = list(zip(source_lens, map(len, targets), strict=True))
     group = list[int]()
     for row in sorted(range(len(lens)), key=lens.__getitem__):

@@ -59,14 +59,8 @@ class HuggingFaceScorer(SubwordScorer):
     """
 
     def __init__(self, network: TransformerNetwork, subwords: Subwords) -> None:
-        self.network = network
-        self.subwords = subwords
-
-    @property
-    def note(self) -> str:
-        """See `PretrainedScorer`."""
-        given = " given the source" if self.network.has_source else ""
-        return f"natural log p of the target's subwords and {self.subwords.end_name}{given}"
+        self.network, self.subwords = network, subwords
+        self.note = subwords.note(network.has_source)
 
     def subword_log_probs(self, batch: Batch) -> list[ScoredTokens]:
         """See `contract.SubwordScorer`."""
@@ -113,19 +107,14 @@ class TransformerNetwork:
         bias[self.left_out] = NEVER
         self.head = Head(weight, bias)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of its products."""
-        return self.head.weight.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
-        return self.head.weight.device
-
     def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
-        """See `prefix_values.Network`."""
-        start = torch.tensor([self.start], device=self.device).expand(len(sources), -1)
+        """A row for each source, before the first subword of a target.
+
+        Args:
+            sources: ids, *Shape:* (n, length); length is 0 for a language model.
+            is_word: whether a place has one of its words, *Shape:* (n, length).
+        """
+        start = torch.tensor([self.start], device=self.head.device).expand(len(sources), -1)
         if not self.has_source:
             return LanguageModelRows(self.decoder, start)
         encoder = self.model.get_encoder()
@@ -303,7 +292,7 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
     for scale in (1.0, network.head.weight.shape[1] ** -0.5):  # T5 divides by the root of its width
         network.head = network.head._replace(scale=scale)
         values = np.array([own.sum() for own in prefix_values(network, pairs)])
-        if np.abs(values - plain).max() < TOLERANCE[network.dtype]:
+        if np.abs(values - plain).max() < TOLERANCE[network.head.weight.dtype]:
             return network
     kind = network.model.config.model_type
     found = f"the model type {kind!r}, whose values prefix by prefix are not its own"
@@ -314,9 +303,9 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
 def _plain_value(network: TransformerNetwork, source: Ids, target: Ids) -> float:
     """The value of a pair by the whole forward pass of the model."""
     with torch.inference_mode():
-        read = torch.tensor([[*network.start, *target[:-1]]], device=network.device)
+        read = torch.tensor([[*network.start, *target[:-1]]], device=network.head.device)
         if network.has_source:
-            ids = torch.tensor([source], device=network.device)
+            ids = torch.tensor([source], device=network.head.device)
             found = network.model(input_ids=ids, decoder_input_ids=read)
         else:
             found = network.model(input_ids=read)

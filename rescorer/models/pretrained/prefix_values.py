@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from torch import Tensor
 
 from rescorer.layers.log_sum_exp import log_sum_exp
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
+
+if TYPE_CHECKING:
+    from rescorer.models.pretrained.hugging_face import TransformerNetwork
 
 # Subwords of targets computed together: some 200 MB of keys and values with a Marian model.
 SUBWORDS_AT_ONCE = 8192
@@ -47,6 +50,11 @@ class Head(NamedTuple):
     weight: Tensor
     bias: Tensor
     scale: float = 1.0
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.weight.device
 
     def log_probs(
         self, states: Tensor, parents: NDArray[np.int64], words: NDArray[np.int32]
@@ -88,30 +96,6 @@ class Rows(Protocol):
         """
 
 
-class Network(Protocol):
-    """A pretrained network."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of its products."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
-
-    @property
-    def head(self) -> Head:
-        """Its output layer."""
-
-    def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
-        """A row for each source, before the first subword of a target.
-
-        Args:
-            sources: ids, *Shape:* (n, length); length is 0 for a language model.
-            is_word: whether a place has one of its words, *Shape:* (n, length).
-        """
-
-
 @dataclass(frozen=True)
 class Pairs:
     """Pairs as ids, with the end of sentence of targets; which is each target's source, (n,)."""
@@ -121,7 +105,7 @@ class Pairs:
     targets: Sequence[Ids]
 
 
-def prefix_values(network: Network, pairs: Pairs) -> list[NDArray[np.float64]]:
+def prefix_values(network: TransformerNetwork, pairs: Pairs) -> list[NDArray[np.float64]]:
     """Natural log p of each subword of each target, given those before it and the source."""
     values = [np.empty(0)] * len(pairs.targets)
     with torch.inference_mode():
@@ -157,9 +141,8 @@ def _groups(pairs: Pairs) -> Iterator[NDArray[np.int64]]:
 
 
 def _values_of(
-    network: Network, pairs: Pairs, rows: NDArray[np.int64]
+    network: TransformerNetwork, pairs: Pairs, rows: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
-    """The values of the subwords of some rows."""
     numbers, groups = np.unique(pairs.which[rows], return_inverse=True)
     sources = [pairs.sources[number] for number in numbers]
     targets = [pairs.targets[row] for row in rows]
@@ -182,14 +165,14 @@ def _padded(rows: Sequence[Ids], length: int) -> NDArray[np.int32]:
 
 
 def _states_of(
-    network: Network, sources: Sequence[Ids], tree: PrefixTree
+    network: TransformerNetwork, sources: Sequence[Ids], tree: PrefixTree
 ) -> tuple[Tensor, NDArray[np.int64]]:
     """The states of the roots and of all nodes with children, and the state before each node.
 
     Returns:
         *Shape:* (n_states, d) and (n_nodes,).
     """
-    step = ROWS_STEP[network.dtype]
+    step = ROWS_STEP[network.head.weight.dtype]
     live = _source_rows(network, sources, step)
     kept, n_kept = [live.states], len(live.states)
     places = np.arange(len(sources))  # the row of each node of the level before that has children
@@ -213,7 +196,7 @@ def _states_of(
     return torch.cat(kept), np.concatenate(parents)
 
 
-def _source_rows(network: Network, sources: Sequence[Ids], step: int) -> Rows:
+def _source_rows(network: TransformerNetwork, sources: Sequence[Ids], step: int) -> Rows:
     """The rows of the sources, filled up with the first one."""
     length = padded_length(len(sources[0]))
     lens = np.array([len(source) for source in sources])
@@ -229,5 +212,5 @@ def padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     return np.concatenate([rows, np.repeat(rows[:1], n_added)])
 
 
-def _tensor(values: NDArray[Any], network: Network) -> Tensor:
-    return torch.from_numpy(values).to(network.device)
+def _tensor(values: NDArray[Any], network: TransformerNetwork) -> Tensor:
+    return torch.from_numpy(values).to(network.head.device)

@@ -111,6 +111,11 @@ class Subwords:
         self.end_name = str(self._tokenizer.eos_token)
         self.target_prefix = self._prefix(directory)
 
+    def note(self, has_source: bool) -> str:
+        """What a model's log-probabilities of these subwords are, for records."""
+        given = " given the source" if has_source else ""
+        return f"natural log p of the target's subwords and {self.end_name}{given}"
+
     def sources(self, phrases: Sequence[bytes]) -> list[Ids]:
         """Ids of sources as the encoder reads them, special ones included."""
         texts = [self._source_prefix + self._source_text.of(phrase) for phrase in phrases]
@@ -151,7 +156,6 @@ class Subwords:
         return found
 
     def _prefix(self, directory: Path) -> Ids:
-        """The ids before the end in an empty target."""
         empty = self._targets([""])[0]
         if self.end in empty[:-1]:
             found = f"a tokenizer that ends targets with {' '.join(self.names(empty))}"
@@ -199,7 +203,6 @@ def _set_languages(
 
 
 def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None:
-    """Refuse a code that the tokenizer of a multilingual model does not have."""
     tokens = getattr(tokenizer, "lang_code_to_token", None)
     known = list(tokens) if tokens else [*tokenizer.all_special_tokens]
     if code not in known:

@@ -165,12 +165,10 @@ class _ListReader:
                 given, given_at = self._given(line), at
 
     def _store(self) -> None:
-        """Store the block; each line is a hypothesis."""
         self._n_lines += int(self._block.sizes[N_HYPOTHESES])
         self._runs.append(self._block)
 
     def _given(self, line: bytes) -> Hypothesis:
-        """The hypothesis of the next line, read by the plain path."""
         line_number = self._n_lines + int(self._block.sizes[N_HYPOTHESES]) + 1
         entry = parse_entry(line, self._path, line_number)
         n_sentences = (len(self._texts.starts) - 1) // self._texts.n_texts

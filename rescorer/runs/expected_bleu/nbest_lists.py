@@ -52,11 +52,7 @@ class StoredRuns:
         self._ends: list[NDArray[np.int64]] = []
 
     def append(self, block: Block) -> None:
-        """Write the runs of a block and empty the block.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write the runs of a block and empty the block; OSError if the disk is full."""
         n_runs = int(block.sizes[N_RUNS])
         bounds = np.vstack([block.firsts[:n_runs], block.sizes[N_HYPOTHESES:]]).tolist()
         parts, ends = [np.empty(0, np.int32)], []
@@ -85,7 +81,6 @@ class StoredRuns:
 def _packed(
     sentence: int, block: Block, first: list[int], end: list[int]
 ) -> list[NDArray[np.int32]]:
-    """A run as 32-bit numbers."""
     hypotheses, uses, pairs, words = map(slice, first, end)
     sizes = [end[place] - first[place] for place in range(HEADER - 1)]
     return [
@@ -220,7 +215,6 @@ def _phrases(
     starts: NDArray[np.int64],
     lens: NDArray[np.int32],
 ) -> NumberedPhrases:
-    """Parts of an array of word numbers as phrases."""
     ends = np.append(0, np.cumsum(lens, dtype=np.int64))
     places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lens)
     return NumberedPhrases(words, numbers[places], ends)

@@ -103,7 +103,6 @@ def bleu_of(ngrams: ReferenceNgrams, lens: Any, words: Any, n_words: int, matche
 
 @inner
 def _count_matches(ngrams: ReferenceNgrams, words: Any, n_words: int, matches: Any) -> None:
-    """Count the n-grams of each order shared with the references."""
     for order in range(MAX_ORDER):
         matches[order] = 0
     for first in range(n_words):

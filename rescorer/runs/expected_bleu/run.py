@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -36,10 +36,9 @@ from rescorer.models.model_directory import (
     written_files,
 )
 from rescorer.runs.expected_bleu.list_reader import read_lists
-from rescorer.runs.expected_bleu.nbest_lists import NBestLists
+from rescorer.runs.expected_bleu.nbest_lists import NBestLists, StoredLists
 from rescorer.runs.train import claimed, note_interruption
-from rescorer.training.interruption import noted_signal
-from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.loop import Trainer, TrainingReport, noted_signal
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, held_out_mask
 
@@ -52,19 +51,6 @@ NEVER = -1e9
 # From phrase pairs to their values, *Shape:* (n,), with gradients.
 PairValues = Callable[[Batch], Tensor]
 UNIT = "BLEU"
-
-
-class Lists(Protocol):
-    """N-best lists with a few in memory at a time, like `StoredLists`."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def documents(self) -> NDArray[np.int64] | None:
-        """Document number of each list, -1 for none, *Shape:* (n_lists,); None if unknown."""
-
-    def part(self, lists: NDArray[np.int64]) -> NBestLists:
-        """The lists with these numbers."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +111,7 @@ class ExpectedBleuTask:
     """
 
     def __init__(
-        self, values: PairValues, lists: Lists, config: ExpectedBleuConfig, seed: int
+        self, values: PairValues, lists: StoredLists, config: ExpectedBleuConfig, seed: int
     ) -> None:
         self.values = values
         self.lists = lists

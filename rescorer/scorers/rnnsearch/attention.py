@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.compiled.kept_code import njit
@@ -74,14 +73,6 @@ class _Gathered(torch.autograd.Function):
         return *(total if part is None else total + part for total, part in both), None, None
 
 
-class _Run(NamedTuple):
-    """First place and number of places of each state, *Shape:* (n,), and offsets of its weights, (n + 1,)."""
-
-    firsts: NDArray[np.int64]
-    lens: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-
-
 def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
     """The context of each state, (n, w), from its query q, (n, a), energy v, (a,), and its source, (n,)."""
     needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
@@ -120,23 +111,6 @@ def attention_weights(
     return torch.softmax(energies.masked_fill(~inside, -torch.inf), dim=1), which
 
 
-class _Gradients(NamedTuple):
-    """Gradient buffers by query, energy, annotations and keys, each of its variable's shape."""
-
-    by_query: Any
-    by_energy: Any
-    by_annotations: Any
-    by_keys: Any
-
-
-def _run(firsts: Tensor, lens: Tensor, rows: Tensor) -> _Run:
-    chosen = rows.numpy()
-    own_lens = lens.numpy()[chosen]
-    offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(own_lens, out=offsets[1:])
-    return _Run(firsts.numpy()[chosen], own_lens, offsets)
-
-
 class _Attention(torch.autograd.Function):
     """The compiled loops as one operation of PyTorch."""
 
@@ -154,8 +128,10 @@ class _Attention(torch.autograd.Function):
         rows: Tensor,
     ) -> Tensor:
         """See `attend`."""
-        run = _run(firsts, lens, rows)
-        weights = torch.empty(int(run.offsets[-1]))
+        # Of each state the first place and the number of places, (n,), and where its weights begin, (n + 1,).
+        own_firsts, own_lens = (tensor.numpy()[rows.numpy()] for tensor in (firsts, lens))
+        run = own_firsts, own_lens, np.append(0, np.cumsum(own_lens))
+        weights = torch.empty(int(run[2][-1]))
         context = torch.zeros(len(query), annotations.shape[1])
         tensors = (query, energy, annotations, keys, weights, context)
         _contexts(*(tensor.detach().contiguous().numpy() for tensor in tensors), *run)
@@ -171,7 +147,7 @@ class _Attention(torch.autograd.Function):
         tensors = (query, energy, annotations, keys, weights, outputs[0])
         sums = (by_query, by_energy, *ctx.sums)
         arrays = [tensor.detach().contiguous().numpy() for tensor in (*tensors, *sums)]
-        _add_gradients(*arrays[: len(tensors)], _Gradients(*arrays[len(tensors) :]), ctx.run)
+        _add_gradients(*arrays[: len(tensors)], tuple(arrays[len(tensors) :]), ctx.run)
         return by_query, by_energy, *[None] * 7
 
 
@@ -180,7 +156,6 @@ def _contexts(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, context: Any,
     firsts: Any, lens: Any, offsets: Any,
 ) -> None:  # fmt: skip
-    """Fill the weights and the contexts of all states."""
     for row in range(len(query)):
         first, offset = firsts[row], offsets[row]
         highest = np.float32(-np.inf)
@@ -206,7 +181,7 @@ def _add_gradients(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, by_context: Any,
     gradients: Any, run: Any,
 ) -> None:  # fmt: skip
-    """Add the gradients of all states to `_Gradients`."""
+    """Add the gradients of all states to those by query, energy, annotations and keys."""
     by_query, by_energy, by_annotations, by_keys = gradients
     firsts, lens, offsets = run
     by_weights = np.empty(lens.max() if len(lens) else 0, np.float32)

@@ -34,12 +34,13 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import WORD_DEVIATION
 from rescorer.tries.contrast import (
     ContrastBatch,
-    ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
+    contrast_losses,
 )
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
-from rescorer.tries.scoring import ValueScorer
+from rescorer.tries.scoring import ValueScorer, summaries_by
+from rescorer.tries.task import Losses
 
 # Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
 Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -145,9 +146,9 @@ def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:
     return prepare_pairs(data, config, seed, empty_network, _losses, whole_batches=True)
 
 
-def _losses(network: Cptm, config: CptmTrainingConfig, words: PairWords) -> ContrastLosses:
+def _losses(network: Cptm, config: CptmTrainingConfig, words: PairWords) -> Losses:
     joint = JointVocabulary.of(words.shortlists)
-    return ContrastLosses(lambda batch: contrast(network, joint, batch))
+    return contrast_losses(lambda batch: contrast(network, joint, batch))
 
 
 def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> ContrastValues:
@@ -180,12 +181,7 @@ def cptm_embeddings(model: TrainedModel[Cptm]) -> dict[Side, NDArray[np.float32]
 def cptm_summaries(model: TrainedModel[Cptm], compute: Compute) -> Summaries:
     """The codes of source phrases."""
     network, words = model.network.to(compute.place), JointVocabulary.of(model.shortlists)
-
-    @torch.inference_mode()
-    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
-        return np.asarray(network.codes(*words.encode("source", phrases)).float().cpu().numpy())
-
-    return summaries
+    return summaries_by(lambda phrases: network.codes(*words.encode("source", phrases)))
 
 
 ARCHITECTURE = Architecture(

@@ -58,7 +58,6 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
 
 
 def _own_pairs(table: StrPath, choice: PairChoice) -> PairFiles:
-    """The pairs for one training."""
     with temporary_directory("pairs") as directory:
         with named_errors(directory):
             write_pairs(table, choice, {}, directory)
@@ -66,7 +65,6 @@ def _own_pairs(table: StrPath, choice: PairChoice) -> PairFiles:
 
 
 def _known_pairs(table: StrPath, identity: Mapping[str, Any], directory: Path) -> PairFiles:
-    """The pairs in a directory, which are those of this table and choice."""
     _check(read_header(directory), identity, table, directory)
     print_note(f"{directory}: has the pairs of {os.fspath(table)} already")
     files = PairFiles(directory)
@@ -75,7 +73,6 @@ def _known_pairs(table: StrPath, identity: Mapping[str, Any], directory: Path) -
 
 
 def _identity(table: StrPath) -> dict[str, Any]:
-    """Identity of a file: its size and a digest of its bytes on disk."""
     try:
         with open(table, "rb", buffering=0) as file:
             digest = file_digest(file, partial(blake2b, digest_size=16))
@@ -93,7 +90,6 @@ def _is_new(directory: Path) -> bool:
 def _check(
     header: Mapping[str, Any], identity: Mapping[str, Any], table: StrPath, directory: Path
 ) -> None:
-    """Refuse the pairs of another table or another choice."""
     advice = "name another directory, or remove this one"
     if header.get("table") != identity["table"]:
         raise ConfigError(

@@ -89,8 +89,6 @@ def write_pairs(
 
 
 class _Writer:
-    """Appends parts to the files of a directory."""
-
     def __init__(self, directory: Path, n_words: int) -> None:
         self.directory = directory
         self.n_pairs = 0
@@ -134,7 +132,6 @@ def _new_digests() -> dict[str, blake2b]:
 
 
 def _digest(columns: Mapping[str, blake2b], text: bytes) -> str:
-    """The digest of all columns and words."""
     digest = blake2b(text, digest_size=BYTES_OF_DIGEST)
     for column in columns.values():
         digest.update(column.digest())
@@ -213,7 +210,6 @@ class PairFiles:
             raise _changed(self._directory)
 
     def _stored(self, number: int) -> PairColumns:
-        """The columns of a part as stored in the files."""
         kinds = COLUMN_TYPES.values()
         return PairColumns(*(self._read(place, kind, number) for place, kind in enumerate(kinds)))
 
@@ -230,11 +226,7 @@ def add_counts(counts: NDArray[np.int64], columns: PairColumns) -> None:
 
 
 def read_header(directory: Path) -> dict[str, Any]:
-    """Read the header of a directory of phrase pairs.
-
-    Raises:
-        InputError: it is no such directory.
-    """
+    """Read the header of a directory of phrase pairs; InputError if it is no such directory."""
     path = directory / HEADER_NAME
     header = read_json(path) if path.exists() else None
     if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):
@@ -253,12 +245,10 @@ def read_header(directory: Path) -> dict[str, Any]:
 
 
 def _are_sizes(sizes: list[int]) -> bool:
-    """Whether these can be the sizes of the columns of a part."""
     return len(sizes) == len(COLUMN_TYPES) and all(0 <= size < MOST_NUMBERS for size in sizes)
 
 
 def _check_part(columns: PairColumns, n_words: int, directory: Path) -> None:
-    """Refuse columns that do not fit each other, or with unknown words."""
     sums: list[tuple[NDArray[Any], NDArray[Any]]] = [
         (columns.source_lens, columns.source_words),
         (columns.n_targets, columns.target_lens),
@@ -285,7 +275,6 @@ def _check_size(path: Path, n_bytes: int) -> None:
 
 
 def _opened(path: Path, owner: object) -> int:
-    """A file descriptor, open for reading during the life of its owner."""
     handle = os.open(path, os.O_RDONLY)
     weakref.finalize(owner, os.close, handle)
     return handle

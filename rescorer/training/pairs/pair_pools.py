@@ -158,7 +158,6 @@ def _order(parts: Sequence[PairColumns]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _joined(parts: Sequence[PairColumns]) -> PairColumns:
-    """Pairs of several parts in the order of the table."""
     pairs, sources = _order(parts)
     whole = PairColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return _chosen(whole, sources, whole.n_targets[sources], pairs)
@@ -217,7 +216,6 @@ def _fill(
 def _phrases(
     words: NDArray[np.uint32], lens: NDArray[np.uint16], chosen: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
-    """The words of some phrases, one after another."""
     starts = np.empty(len(lens) + 1, np.int64)
     starts[0] = 0
     for phrase in range(len(lens)):

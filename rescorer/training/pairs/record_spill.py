@@ -203,7 +203,6 @@ def _grouped(groups: Any, n_groups: int) -> Any:
 
 @inner_maker
 def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
-    """Lengths and words of one side of some records."""
     lens = np.empty(len(chosen), np.uint16)
     n_words = 0
     for row in range(len(chosen)):
@@ -220,16 +219,6 @@ def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
             words[at] = records[first + word]
             at += 1
     return lens, words
-
-
-class _Run(NamedTuple):
-    """Records written together."""
-
-    offset: int  # of the first one in the file, in numbers
-    bounds: NDArray[
-        np.int64
-    ]  # the start of each part after it, and the end of the last one, (N_PARTS + 1,)
-    first_row: int  # of the table, added to the records' row numbers
 
 
 class Part(NamedTuple):
@@ -251,7 +240,8 @@ class RecordSpill:
         self.state = np.zeros(2, np.int64)
         self._parted = np.empty(RUN_NUMBERS, np.uint32)
         self._file = file
-        self._runs: list[_Run] = []
+        # Of each run the places of its parts in the file, in numbers, (N_PARTS + 1,), and its first row.
+        self._bounds, self._first_rows = list[NDArray[np.int64]](), list[int]()
         self._first_row = self._n_written = 0
 
     @property
@@ -260,27 +250,20 @@ class RecordSpill:
         return self._first_row + int(self.state[N_SEEN])
 
     def make_room(self, n_numbers: int) -> None:
-        """Make room in `records` for n_numbers more numbers.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Make room in `records` for n_numbers more numbers; OSError if the disk is full."""
         if self.state[N_NUMBERS] + n_numbers > len(self.records) or self.state[N_SEEN] > MOST_ROWS:
             self.flush()
         if n_numbers > len(self.records):
             self.records, self._parted = (np.empty(n_numbers, np.uint32) for _ in range(2))
 
     def flush(self) -> None:
-        """Write the content of `records`.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write the content of `records`; OSError if the disk is full."""
         n_numbers = int(self.state[N_NUMBERS])
         bounds = partition(self.records, n_numbers, self._parted)
         self._file.write(self._parted[:n_numbers].data.cast("B"))
         self._file.flush()
-        self._runs.append(_Run(self._n_written, bounds, self._first_row))
+        self._bounds.append(self._n_written + bounds)
+        self._first_rows.append(self._first_row)
         self._n_written += n_numbers
         self._first_row = self.n_seen
         self.state[:] = 0
@@ -293,16 +276,12 @@ class RecordSpill:
 
     def part(self, number: int) -> Part:
         """The records of a part, in the order of the table."""
-        pieces = [self._read(run, number) for run in self._runs]
+        ends = [bounds[number : number + 2].tolist() for bounds in self._bounds]
+        places = [(NUMBER_BYTES * (end - first), NUMBER_BYTES * first) for first, end in ends]
+        file = self._file.fileno()
+        pieces = [np.frombuffer(os.pread(file, *place), np.uint32) for place in places]
         return Part(
             np.concatenate(pieces),
             np.cumsum([len(piece) for piece in pieces]),
-            np.array([run.first_row for run in self._runs], np.int64),
-        )
-
-    def _read(self, run: _Run, number: int) -> NDArray[np.uint32]:
-        first, end = (int(run.offset + bound) for bound in run.bounds[number : number + 2])
-        n_bytes = (end - first) * NUMBER_BYTES
-        return np.frombuffer(
-            os.pread(self._file.fileno(), n_bytes, first * NUMBER_BYTES), np.uint32
+            np.array(self._first_rows, np.int64),
         )

@@ -119,7 +119,6 @@ def read_records(
 
 @inner
 def _sides(row: RowColumns, reverse_sides: bool) -> tuple[int, int, int, int]:
-    """Start and end of the source of a record, and of its target."""
     if reverse_sides:
         return row.target, row.target_end, row.source, row.source_end
     return row.source, row.source_end, row.target, row.target_end

@@ -16,8 +16,8 @@ from rescorer.cli.train import _next_command, _on_gpu
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.rnnsearch import RnnSearch, RnnSearchConfig
 from tests.rescorer.plain_networks import log_probs
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"

@@ -20,7 +20,7 @@ from rescorer.models.model_description import CARD, write_model_card
 from rescorer.models.model_directory import fingerprint, load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 
 ROWS = [f"s{n} ||| t{n % 3} ||| 0.5 ||| 0-0 ||| 1 1 1\n" for n in range(30)]

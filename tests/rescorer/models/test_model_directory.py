@@ -26,7 +26,7 @@ from rescorer.models.model_directory import (
 )
 from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tests.rescorer.plain_networks import log_probs
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])

@@ -31,7 +31,7 @@ from rescorer.models.model_directory import (
 )
 from rescorer.models.reading import ReversedSides, RightToLeft, turned
 from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.scorers.rnnsearch import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import attention_reader_of_model
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y", b"z"])

@@ -19,7 +19,7 @@ from rescorer.models.model_directory import load_model, save_model, scorer_of_mo
 from rescorer.runs.agreement import agreement, sampled_rows, table_agreement
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop_config import LoopConfig
 from tests.rescorer.plain_networks import encode
 

@@ -13,7 +13,7 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data, Prepared
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import Start, train
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 
 CONFIG = EncDecTrainingConfig(

@@ -27,7 +27,7 @@ from rescorer.models.model_directory import load_model
 from rescorer.runs import train as run
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.task import TrieTask

@@ -27,8 +27,8 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.zoo.cstm.network import Cstm, CstmConfig
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.zoo.cstm import Cstm, CstmConfig
 from rescorer.tables.cluster_scoring import packed
 
 # Each starts processes of Ray, or a cluster of them.

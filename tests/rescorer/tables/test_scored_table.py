@@ -25,8 +25,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
-from rescorer.scorers.encdec import encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder, encdec_scorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.scored_table import Run, add_columns, score_table
 from rescorer.tables.source_table import Shard, parse_shard

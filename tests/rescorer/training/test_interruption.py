@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from moses_bridge.base.programs import ENDING_SIGNALS as SIGNALS
-from rescorer.training.interruption import noted_signal
+from rescorer.training.loop import noted_signal
 
 
 def handlers() -> list[object]:

@@ -21,12 +21,12 @@ from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
-from rescorer.scorers.rnnsearch.network import RnnSearchConfig, RnnSearchTrainingConfig
-from rescorer.scorers.zoo.bae.network import BaeConfig, BaeTrainingConfig
+from rescorer.scorers.rnnsearch import RnnSearchConfig, RnnSearchTrainingConfig
+from rescorer.scorers.zoo.bae import BaeConfig, BaeTrainingConfig
 from rescorer.scorers.zoo.cptm import CptmConfig, CptmTrainingConfig
-from rescorer.scorers.zoo.cstm.network import CstmConfig, CstmTrainingConfig
+from rescorer.scorers.zoo.cstm import CstmConfig, CstmTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.peers import ALONE
 

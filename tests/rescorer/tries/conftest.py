@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, pair_losses
-from rescorer.tries.task import RecurrentLosses, TrieTask
+from rescorer.tries.task import Losses, TrieTask
 from tests.rescorer.plain_networks import log_probs
 
 N_SOURCE, N_TARGET = 11, 13
@@ -54,7 +54,7 @@ def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tens
     return -(torch.from_numpy(data.weights[rows]) * found).sum()
 
 
-def losses_of(network: EncoderDecoder, config: EncDecTrainingConfig) -> RecurrentLosses:
+def losses_of(network: EncoderDecoder, config: EncDecTrainingConfig) -> Losses:
     """Those of a network, as if all its words were as frequent."""
     n_words = network.output.out_features
     shares = np.full(n_words, 1 / n_words)

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.rnnsearch import AttentiveTables
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
-from rescorer.tries import attention_matrix as module
-from rescorer.tries.attention_matrix import AttentionReader
+from rescorer.scorers.rnnsearch import AttentiveTables, RnnSearch, RnnSearchConfig
+from rescorer.tries import generation as module
+from rescorer.tries.generation import AttentionReader
 
 Array = NDArray[np.float64]
 D = 6

@@ -15,9 +15,9 @@ from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.contrast import (
     ContrastBatch,
-    ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
+    contrast_losses,
     contrastive_loss,
 )
 
@@ -111,7 +111,7 @@ def test_updates_and_held_out_pairs_have_the_same_loss() -> None:
         table = torch.from_numpy(table_of(batch))
         return table, table[batch.sources.which, batch.targets.which]
 
-    losses, rows = ContrastLosses(values_of), np.array([4, 2, 0])
+    losses, rows = contrast_losses(values_of), np.array([4, 2, 0])
     expected = pytest.approx(plain_loss([4, 2, 0]), rel=1e-9)
     assert losses.of_held_out(PAIRS, rows).item() == expected
     assert losses.of_update(PAIRS, SeededBatch(rows, (1, 0, 0))).item() == expected

@@ -17,8 +17,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec import encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder, encdec_scorer
 from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig, rnn_lm_scorer
 from rescorer.tries import generation
 from rescorer.tries.generation import Generator

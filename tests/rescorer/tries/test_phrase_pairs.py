@@ -12,7 +12,7 @@ import torch
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncDecTrainingConfig
+from rescorer.scorers.encdec import EncDecTrainingConfig
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.phrase_pairs import PairChoice

@@ -11,8 +11,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec import encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder, encdec_scorer
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries import phrase_values as module
 from rescorer.tries.phrase_values import log_probs_of, phrase_values

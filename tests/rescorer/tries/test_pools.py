@@ -14,12 +14,12 @@ from rescorer.contract.choices import PairReading
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.runs.train import train
-from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, prepare_pairs, prepare_recurrent
-from rescorer.tries.task import RecurrentLosses, TrieTask
+from rescorer.tries.task import Losses, TrieTask
 from tests.rescorer.tries.conftest import Pools, losses_of, task_of
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -167,7 +167,7 @@ def test_shares_are_those_of_target_words(
     config = EncDecTrainingConfig(n_held_out=0, reading=reading)
     asked: list[PairWords] = []
 
-    def new_losses(_: object, config: EncDecTrainingConfig, words: PairWords) -> RecurrentLosses:
+    def new_losses(_: object, config: EncDecTrainingConfig, words: PairWords) -> Losses:
         asked.append(words)
         return losses_of(make_network(), config)
 

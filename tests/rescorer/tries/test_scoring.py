@@ -21,8 +21,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import ExactOutputLayer
-from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncDecScorer, EncoderDecoder, encdec_scorer
 from rescorer.tries import recurrent, scoring
 from rescorer.tries.recurrent import NO_WORD, word_vectors
 from rescorer.tries.scoring import TrieScorer, with_no_word

@@ -13,7 +13,7 @@ import torch
 from moses_bridge.base.errors import InputError
 from rescorer.contract.training import Data, Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec import EncoderDecoder
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import sentences as module

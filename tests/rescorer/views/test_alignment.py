@@ -13,7 +13,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.scorers.rnnsearch import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import (
     AlignmentError,
     AttentionPictures,

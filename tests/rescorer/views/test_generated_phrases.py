@@ -16,7 +16,7 @@ from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import generator_of_model, save_model, scorer_of_model
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.tries.generation import Generator
 from rescorer.views.generated_phrases import generate_phrases, table_targets

@@ -20,8 +20,8 @@ from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig, n_input_words
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.nnjm import Nnjm, NnjmConfig, n_input_words
 from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.views import perplexity as module
 from rescorer.views.perplexity import TextModel, load_text_model, perplexities, read_ngram_model

@@ -15,8 +15,7 @@ from rescorer.contract.scorer import Scorer
 from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec import encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder, encdec_scorer
 from rescorer.tries.generation import Generator
 from rescorer.views import translation as module
 from rescorer.views.translation import (

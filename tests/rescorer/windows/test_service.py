@@ -26,9 +26,15 @@ from rescorer.layers import output_layer
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_ngram_scorer, cslm_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.nnjm import NnjmTrainingConfig, empty_network, nnjm_ngram_scorer, nnjm_scorer
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.nnjm import (
+    Nnjm,
+    NnjmConfig,
+    NnjmTrainingConfig,
+    empty_network,
+    nnjm_ngram_scorer,
+    nnjm_scorer,
+)
 from rescorer.windows import service
 from rescorer.windows.feed_forward import FeedForward, LayerWidths
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of

@@ -9,7 +9,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.decoding.interface import DecoderConfig
-from tuning.compare.scanned_system import system_of_ini, system_of_run
+from tuning.compare.scan import system_of_ini, system_of_run
 from tuning.loop.run_directory import TuningRun, save_run
 
 INI = """\

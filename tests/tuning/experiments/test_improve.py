@@ -26,7 +26,7 @@ from tuning.experiments.improve import (
 )
 from tuning.experiments.improve_checks import Facts
 from tuning.experiments.improve_plan import bytes_needed, make_plan, plan_lines, reckon
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 from tuning.loop.run_directory import TuningRun, load_run, save_run
 
 # The default table: 60,000 pairs with a million words, 2.9 million rows.

@@ -13,7 +13,7 @@ import pytest
 from moses_bridge.base.errors import UserError
 from moses_bridge.formats.moses_ini_edits import new_ini, write_ini
 from tuning.experiments.improve_checks import check_inputs, check_room
-from tuning.experiments.improve_settings import ImproveSettings
+from tuning.experiments.settings import ImproveSettings
 
 ROW = "%s ||| %s ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n"
 Edit = Callable[[Path], object]

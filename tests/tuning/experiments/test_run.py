@@ -21,7 +21,7 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_file
 from tuning.cli import main
 from tuning.experiments.run import planned_steps, run_experiment, steps_at_once
-from tuning.experiments.run_settings import RunSettings
+from tuning.experiments.settings import RunSettings
 
 # Whatever make or a shell could stumble over.
 TITLE = r"50% of #1: a \ 'title' of $HOME, `x` and \"y\" \\"

@@ -18,7 +18,7 @@ from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.cli import main
-from tuning.compare.scanned_system import system_of_run
+from tuning.compare.scan import system_of_run
 from tuning.compare.translations import translate_runs
 from tuning.loop.list_features import NBestFeature
 from tuning.loop.rerank_run import rerank_run

@@ -17,8 +17,7 @@ from tuning.metrics.edit_rates import (
     TerReferences,
     WordAccuracyReferences,
 )
-from tuning.metrics.metric import Metric, MetricReferences
-from tuning.metrics.mixed_metric import MixedReferences
+from tuning.metrics.metric import Metric, MetricReferences, MixedReferences
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step

@@ -18,7 +18,7 @@ from moses_bridge.base.progress import track_lines
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import joint_count_or_zero, split_row
 from moses_bridge.formats.row_columns import DIRECT_PROB, SCORES, SOURCE, TARGET
-from moses_bridge.formats.words import without_escapes
+from moses_bridge.formats.words import to_number, without_escapes
 from tuning.report.page.chart import SEQUENTIAL, SIGHT, Chart, base_spec, number_axis, tooltip
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
@@ -121,13 +121,10 @@ def _pair(line: bytes, table: Path, number: int, column: int, is_log: bool) -> S
 
 
 def _number(word: bytes, table: Path, line_number: int) -> float:
-    try:
-        value = float(word)
-        if math.isfinite(value):
-            return value
-    except ValueError:
-        pass
-    raise InputError(table, line_number, f"the score {shown(word)}", "a finite number")
+    value = to_number(word)
+    if not math.isfinite(value):
+        raise InputError(table, line_number, f"the score {shown(word)}", "a finite number")
+    return value
 
 
 def _model_column(table: Path) -> tuple[int, str, bool]:

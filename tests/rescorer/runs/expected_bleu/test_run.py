@@ -30,8 +30,8 @@ from rescorer.runs.expected_bleu.run import (
     expected_bleu,
     train_for_expected_bleu,
 )
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.zoo.bae.network import Bae, BaeConfig
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorers.zoo.bae import Bae, BaeConfig
 from rescorer.scorers.zoo.cptm import Cptm, CptmConfig, phrase_values
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport

@@ -15,8 +15,12 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
-from rescorer.scorers.encdec import EncoderDecoderTables, encdec_scorer
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import (
+    EncDecConfig,
+    EncoderDecoder,
+    EncoderDecoderTables,
+    encdec_scorer,
+)
 from tests.rescorer.plain_networks import log_probs
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import start_normalised
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tests.rescorer.plain_networks import log_probs
 
 D, R, M, N_SOURCE, N_TARGET = 13, 7, 5, 19, 23
@@ -206,7 +206,7 @@ def test_initial_weights_of_the_paper() -> None:
 def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
     network = make_network()
     with pytest.raises(IndexError):
-        network.source_inputs(torch.tensor([word]))
+        network.encoder.inputs(network.source_embedding(torch.tensor([word])))
 
 
 def test_a_denominator_of_one_at_the_start() -> None:

@@ -9,8 +9,8 @@ import torch
 from moses_bridge.base.errors import InputError
 from rescorer.contract.training import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec import ARCHITECTURE
-from rescorer.scorers.encdec.network import (
+from rescorer.scorers.encdec import (
+    ARCHITECTURE,
     EncDecConfig,
     EncDecTrainingConfig,
     EncoderDecoder,

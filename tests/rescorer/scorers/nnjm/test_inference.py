@@ -12,8 +12,15 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.nnjm import NnjmTrainingConfig, empty_network, nnjm_embeddings, nnjm_scorer
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig, place_windows
+from rescorer.scorers.nnjm import (
+    Nnjm,
+    NnjmConfig,
+    NnjmTrainingConfig,
+    empty_network,
+    nnjm_embeddings,
+    nnjm_scorer,
+    place_windows,
+)
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
 from rescorer.tables.scored_table import score_table

@@ -9,7 +9,7 @@ import torch
 from moses_bridge.base.errors import InputError
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.nnjm.network import (
+from rescorer.scorers.nnjm import (
     Nnjm,
     NnjmConfig,
     PairLinks,

@@ -14,8 +14,7 @@ from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.agreement import agreement
 from rescorer.runs.train import train
-from rescorer.scorers.nnjm import NnjmTrainingConfig, prepare
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from rescorer.scorers.nnjm import Nnjm, NnjmConfig, NnjmTrainingConfig, prepare
 
 SIZES = {"history_words": 1, "source_words": 3, "embedding_width": 7, "first_width": 11}
 

@@ -11,8 +11,7 @@ from rescorer.contract.choices import Precision
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.rnnsearch import AttentiveTables, rnnsearch_scorer
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.scorers.rnnsearch import AttentiveTables, RnnSearch, RnnSearchConfig, rnnsearch_scorer
 from rescorer.tries.generation import Attentive
 
 Array = NDArray[np.float64]

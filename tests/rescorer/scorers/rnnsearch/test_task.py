@@ -14,8 +14,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.training import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.train import train
-from rescorer.scorers.rnnsearch import ARCHITECTURE
-from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchTrainingConfig
+from rescorer.scorers.rnnsearch import ARCHITECTURE, RnnSearch, RnnSearchTrainingConfig
 
 SIZES = {"hidden_width": 24, "embedding_width": 12, "attention_width": 12, "maxout_width": 16}
 

@@ -11,8 +11,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import WordScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.zoo.bae import bae_embeddings, bae_scorer, bae_summaries
-from rescorer.scorers.zoo.bae.network import Bae, BaeConfig
+from rescorer.scorers.zoo.bae import Bae, BaeConfig, bae_embeddings, bae_scorer, bae_summaries
 
 ON_CPU = Compute(device="cpu")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.training import Data
-from rescorer.scorers.zoo.bae.network import (
+from rescorer.scorers.zoo.bae import (
     Bae,
     BaeConfig,
     BaeTrainingConfig,
@@ -117,7 +117,7 @@ def test_correlated_codes_are_rewarded(network: Bae) -> None:
 
 def test_a_loss_in_parts_is_the_same(network: Bae, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bae_loss(network, PAIRS, np.arange(4), 1, 0.0)
-    monkeypatch.setattr("rescorer.scorers.zoo.bae.network.BAGS_AT_ONCE", 1)
+    monkeypatch.setattr("rescorer.scorers.zoo.bae.BAGS_AT_ONCE", 1)
     assert bae_loss(network, PAIRS, np.arange(4), 1, 0.0).item() == pytest.approx(whole.item())
 
 

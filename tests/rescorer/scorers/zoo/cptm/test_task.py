@@ -20,7 +20,7 @@ from rescorer.scorers.zoo.cptm import (
 )
 from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.tries.contrast import ContrastLosses
+from rescorer.tries.contrast import contrast_losses
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode
@@ -41,7 +41,7 @@ def test_the_loss_is_the_contrast_of_the_codes(
     )
     values = np.array([[numpy_code(s) @ numpy_code(t) for t in ([5], [3])] for s in ([2, 3], [4])])
     probs = np.exp(values) / np.exp(values).sum(1, keepdims=True)
-    found = ContrastLosses(lambda batch: contrast(model.network, words, batch)).of_held_out(
+    found = contrast_losses(lambda batch: contrast(model.network, words, batch)).of_held_out(
         data, np.array([0, 1])
     )
     assert found.item() == pytest.approx(-np.log(probs[0, 0]) - 2 * np.log(probs[1, 1]), rel=1e-5)

@@ -13,8 +13,14 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import OutputLayer
-from rescorer.scorers.zoo.cstm import CstmScorer, cstm_embeddings, cstm_scorer, cstm_summaries
-from rescorer.scorers.zoo.cstm.network import Cstm, CstmConfig
+from rescorer.scorers.zoo.cstm import (
+    Cstm,
+    CstmConfig,
+    CstmScorer,
+    cstm_embeddings,
+    cstm_scorer,
+    cstm_summaries,
+)
 
 SIZES = CstmConfig(phrase_words=3, embedding_width=5, first_width=11, second_width=7)
 SOURCE_WORDS, TARGET_WORDS = [b"a", b"b", b"c"], [b"x", b"y"]

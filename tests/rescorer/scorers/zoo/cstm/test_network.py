@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.zoo.cstm.network import (
+from rescorer.scorers.zoo.cstm import (
     Cstm,
     CstmConfig,
     CstmTrainingConfig,

@@ -10,8 +10,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.zoo.seq2seq import seq2seq_scorer
-from rescorer.scorers.zoo.seq2seq.network import Seq2Seq, Seq2SeqConfig, reversed_words
+from rescorer.scorers.zoo.seq2seq import Seq2Seq, Seq2SeqConfig, reversed_words, seq2seq_scorer
 
 Array = NDArray[np.float64]
 D, E, L = 7, 5, 3

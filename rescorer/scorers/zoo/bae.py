@@ -13,25 +13,34 @@ Notation: n bags, D code_width, V words of a side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag, softplus
+from torch.nn.functional import cosine_similarity, embedding_bag, softplus
 
 from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.architectures import Architecture, Summaries
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
-from rescorer.contract.vocabulary import Shortlists
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import WORD_DEVIATION
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+from rescorer.tries.scoring import ValueScorer, summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
+from rescorer.tries.task import Losses
 
 # Bags whose V sigmoids are in memory at a time where nothing is learned.
 BAGS_AT_ONCE = 512
@@ -170,25 +179,13 @@ def prepare(data: Data, config: BaeTrainingConfig, seed: int) -> Prepared:
     return prepare_pairs(data, config, seed, empty_network, _losses, is_whole)
 
 
-def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> BaeLosses:
-    return BaeLosses(network, config)
-
-
-@dataclass(frozen=True)
-class BaeLosses:
-    """See `Losses`; `config` has the merging of pairs and the correlation's weight in updates."""
-
-    network: Bae
-    config: BaeTrainingConfig
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
-        merged, weight = self.config.merged_pairs, self.config.correlation_weight
-        return bae_loss(self.network, data, batch.rows, merged, weight)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`; reconstruction only, pair by pair."""
-        return bae_loss(self.network, data, rows, merged=1, correlation_weight=0.0)
+def _losses(network: Bae, config: BaeTrainingConfig, words: PairWords) -> Losses:
+    """Held out is reconstruction alone, pair by pair."""
+    merged, weight = config.merged_pairs, config.correlation_weight
+    return Losses(
+        lambda data, batch: bae_loss(network, data, batch.rows, merged, weight),
+        lambda data, rows: bae_loss(network, data, rows, merged=1, correlation_weight=0.0),
+    )
 
 
 def bae_loss(
@@ -228,3 +225,53 @@ def empty_network(config: BaeTrainingConfig, shortlists: Shortlists) -> Bae:
     """A network with initial weights."""
     source, target = shortlists
     return Bae(config.model, len(source or ()), len(target))
+
+
+def _codes(
+    network: Bae, vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]
+) -> Tensor:
+    return network.code(network.sums(vectors, bags_of(*words.encode_phrases(phrases))))
+
+
+def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> ValueScorer:
+    """The cosine of the codes of source and target, -1 to 1; float32 in any precision."""
+    network = model.network.to(compute.place)
+    source, target = model.shortlists.source_words, model.shortlists.target
+
+    def codes(vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]) -> Tensor:
+        different, which = distinct(phrases)
+        found = _codes(network, vectors, words, different)
+        return found[torch.from_numpy(which).to(found.device)]
+
+    def values_of(batch: Batch) -> Tensor:
+        sources = codes(network.source_vectors, source, batch.sources)
+        return cosine_similarity(sources, codes(network.target_vectors, target, batch.targets))
+
+    return ValueScorer(values_of, target)
+
+
+def bae_embeddings(model: TrainedModel[Bae]) -> dict[Side, NDArray[np.float32]]:
+    """The columns of W_x and W_y, which share one space."""
+    network = model.network
+    return {
+        "source": network.source_vectors.weight.detach().cpu().numpy(),
+        "target": network.target_vectors.weight.detach().cpu().numpy(),
+    }
+
+
+def bae_summaries(model: TrainedModel[Bae], compute: Compute) -> Summaries:
+    """The codes of source phrases."""
+    network, words = model.network.to(compute.place), model.shortlists.source_words
+    return summaries_by(partial(_codes, network, network.source_vectors, words))
+
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=BaeTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=bae_scorer,
+    column_note="the cosine of two codes, no log-probability",
+    embeddings=bae_embeddings,
+    summaries=bae_summaries,
+)

@@ -16,6 +16,7 @@ words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -25,15 +26,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, Limited
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, UserError, shown
+from rescorer.contract.architectures import Architecture, Summaries
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Data, Prepared
-from rescorer.contract.vocabulary import Shortlists
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.layers.output_layer import OutputLayer, output_layer
 from rescorer.layers.predicted import Predicted, output_loss
 from rescorer.layers.units import scale_by_fan_in
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.phrase_pairs import PairWords, prepare_pairs
+from rescorer.tries.scoring import summaries_by
 from rescorer.tries.settings import Batching, PairTrainingConfig
+from rescorer.tries.task import Losses
+from rescorer.windows.ngrams import distinct_rows
+from rescorer.windows.scoring import ROWS_AT_ONCE
 
 # Initial weights of the recipe "paper": those of the authors' program, cslm-toolkit, but not its SGD.
 INITIAL_LIMIT = 0.1
@@ -56,11 +68,6 @@ class CstmConfig(Limited):
     first_width: Annotated[int, AtLeast(1)] = 256
     second_width: Annotated[int, AtLeast(0)] = 128
 
-    @property
-    def last_width(self) -> int:
-        """d, of the layer below the softmaxes."""
-        return self.second_width or self.first_width
-
 
 class Cstm(nn.Module):
     """p_k(word | source) for each place k of the target, exactly normalised; V includes </s> and <unk>."""
@@ -74,8 +81,9 @@ class Cstm(nn.Module):
         self.second = (
             nn.Linear(config.first_width, config.second_width) if config.second_width else None
         )
+        last_width = config.second_width or config.first_width
         self.outputs = nn.ModuleList(
-            nn.Linear(config.last_width, n_target_words) for _ in range(config.phrase_words)
+            nn.Linear(last_width, n_target_words) for _ in range(config.phrase_words)
         )
         self.initialise(INITIAL_LIMIT)
 
@@ -114,22 +122,6 @@ def source_windows(
     inside = np.arange(width) < lens[:, None]
     windows[:, :width][inside] = ids[:, :width][inside]
     return windows
-
-
-@dataclass(frozen=True)
-class CstmLosses:
-    """See `Losses`; product_type is that of the output layers in updates."""
-
-    network: Cstm
-    product_type: torch.dtype
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `Losses`."""
-        return cstm_loss(self.network, data, batch.rows, self.product_type)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `Losses`."""
-        return cstm_loss(self.network, data, rows, torch.float32)
 
 
 def cstm_loss(
@@ -198,8 +190,12 @@ def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
     return prepare_pairs(data, config, seed, new_network, _losses)
 
 
-def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> CstmLosses:
-    return CstmLosses(network, config.loop.product_dtype)
+def _losses(network: Cstm, config: CstmTrainingConfig, words: PairWords) -> Losses:
+    dtype = config.loop.product_dtype
+    return Losses(
+        lambda data, batch: cstm_loss(network, data, batch.rows, dtype),
+        lambda data, rows: cstm_loss(network, data, rows, torch.float32),
+    )
 
 
 def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
@@ -213,3 +209,129 @@ def empty_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
     """A network before its weights are loaded."""
     source, target = shortlists
     return Cstm(config.model, len(source or ()), len(target))
+
+
+@dataclass(eq=False)
+class CstmScorer:
+    """Natural log p(target | source) under a CSTM, </s> included; `layers` are the softmaxes by place.
+
+    Several threads may use one scorer.
+    """
+
+    network: Cstm
+    layers: Sequence[OutputLayer]
+    source: Vocabulary
+    shortlist: Vocabulary
+    needs_links: bool = False
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """Natural log p of each pair; see `contract.Scorer`.
+
+        Raises:
+            UnscorablePair: a phrase has more words than the network has places.
+        """
+        return np.asarray(self._by_place(batch)[0].sum(axis=1))
+
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
+        """Natural log of each word given the source; see `contract.WordScorer`."""
+        by_place, lens = self._by_place(batch)
+        inside = np.arange(by_place.shape[1]) <= lens[:, None]
+        return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
+
+    @torch.inference_mode()
+    def _by_place(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Natural log of each word and </s>, *Shape:* (n, max_len + 1), and the words of each target."""
+        if not len(batch):
+            return np.zeros((0, 1)), np.zeros(0, np.int64)
+        ids, lens = self.shortlist.encode_phrases(batch.targets)
+        self._check(lens, batch, "target")
+        hidden, of_pairs = self._read(batch)
+        by_place = np.zeros(ids.shape)
+        # After the last place </s> is certain.
+        for place, layer in enumerate(self.layers[: ids.shape[1]]):
+            pairs = np.flatnonzero(lens >= place)
+            words = ids[pairs, place]
+            by_place[pairs, place] = _log_probs(layer, hidden, of_pairs[pairs], words)
+        return by_place, lens
+
+    def _read(self, batch: Batch) -> tuple[Tensor, NDArray[np.int64]]:
+        """Last hidden layers of the distinct sources, *Shape:* (n_sources, d), and the source of each pair."""
+        different, of_pairs = distinct(batch.sources)
+        ids, lens = self.source.encode_phrases(different)
+        self._check(lens[of_pairs], batch, "source")
+        # Sources that differ only in unknown words are equal.
+        rows = source_windows(ids, lens, self.network.config.phrase_words, self.network.empty_id)
+        windows, which = distinct_rows(rows)
+        on_device = torch.from_numpy(windows).long().to(self.network.embedding.weight.device)
+        hidden = torch.cat(
+            [self.network.hidden(part) for part in torch.split(on_device, ROWS_AT_ONCE)]
+        )
+        return hidden, which[of_pairs].astype(np.int64)
+
+    def _check(self, lens: NDArray[np.int64], batch: Batch, side: Side) -> None:
+        n_places = self.network.config.phrase_words
+        if int(lens.max(initial=0)) > n_places:
+            row = int(np.flatnonzero(lens > n_places)[0])
+            raise UnscorablePair(
+                row,
+                batch,
+                side,
+                f"{lens[row]} words",
+                f"at most {n_places}, the places of the network",
+                "It is a model of phrases: leave longer pairs out, or train with a larger phrase_words",
+            )
+
+
+def _log_probs(
+    layer: OutputLayer, hidden: Tensor, sources: NDArray[np.int64], words: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Natural log p of a word in a place for pairs of source and word, (n,); `hidden` is (n_sources, d)."""
+    here, which = np.unique(sources, return_inverse=True)
+    rows = hidden[torch.from_numpy(here).to(hidden.device)]
+    log_z, of_pairs = layer.log_z(rows), torch.from_numpy(which).to(hidden.device)
+    chosen = torch.from_numpy(words.astype(np.int64)).to(hidden.device)
+    return layer.log_probs(rows[of_pairs], log_z[of_pairs], chosen).double().cpu().numpy()
+
+
+def cstm_scorer(model: TrainedModel[Cstm], compute: Compute) -> CstmScorer:
+    """Natural log p(target | source) under a CSTM, for whole tables."""
+    network = model.network.to(compute.place)
+    layers = [
+        output_layer(layer, compute.dtype, compute.unnormalized) for layer in network.output_layers
+    ]
+    return CstmScorer(network, layers, model.shortlists.source_words, model.shortlists.target)
+
+
+def cstm_embeddings(model: TrainedModel[Cstm]) -> dict[Side, NDArray[np.float32]]:
+    """The vectors of source words; target words have one per place, and none of their own."""
+    vectors = model.network.embedding.weight.detach().cpu().numpy()
+    return {"source": vectors[: len(model.shortlists.source_words)]}
+
+
+def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
+    """The last hidden layer of source phrases; one with too many words raises a `UserError`."""
+    network, vocabulary = model.network.to(compute.place), model.shortlists.source_words
+    n_places = network.config.phrase_words
+
+    def hidden(phrases: Sequence[bytes]) -> Tensor:
+        ids, lens = vocabulary.encode_phrases(phrases)
+        if int(lens.max(initial=0)) > n_places:
+            longest = shown(phrases[int(lens.argmax())])
+            raise UserError(
+                f"{longest}: {lens.max()} words, where the network has {n_places} places"
+            )
+        windows = source_windows(ids, lens, n_places, network.empty_id)
+        return network.hidden(torch.from_numpy(windows).long().to(compute.place))
+
+    return summaries_by(hidden)
+
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=CstmTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=cstm_scorer,
+    embeddings=cstm_embeddings,
+    summaries=cstm_summaries,
+)

@@ -21,8 +21,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, Limited
+from rescorer.contract.architectures import Architecture, Summaries
+from rescorer.contract.choices import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.object_reference import imported_when_called
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.compiled_gates import MAXOUT_PIECES, maxout
+from rescorer.layers.compiled_gates import (
+    MAXOUT_PIECES,
+    compile_gates,
+    maxout,
+    maxout_of_sum,
+    sum_of_rows,
+)
+from rescorer.layers.output_layer import output_layer
+from rescorer.layers.products import narrow_layers, narrow_product, narrow_rows, with_same_weights
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, draw_weights, new_unit, scale_by_fan_in
 from rescorer.training.loop_config import with_first_weights
@@ -32,6 +45,13 @@ from rescorer.tries.recurrent import (
     to_device,
     unit_states,
     word_vectors,
+)
+from rescorer.tries.scoring import (
+    TrieScorer,
+    WordTables,
+    generator_with,
+    summaries_by,
+    with_no_word,
 )
 from rescorer.tries.settings import RecurrentTrainingConfig
 
@@ -119,26 +139,15 @@ class EncoderDecoder(nn.Module):
         self.encoder.reset_bias()
         self.decoder.reset_bias()
 
-    def source_inputs(self, words: Tensor) -> Tensor:
-        """Pre-activations of encoder steps for words, *Shape:* (n,) -> (n, any)."""
-        return self.encoder.inputs(self.source_embedding(words))
-
-    def context(self, hidden: Tensor) -> Tensor:
-        """Summary c = tanh(V h_N), *Shape:* (n, d)."""
-        return torch.tanh(self.summary(hidden))
-
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
         """See `Recurrent.read`; equal prefixes of sources are computed once."""
         tree = build_prefix_tree(ids, lens + 1)
-        return self.read_tree(tree, self.source_inputs(to_device(tree.words, self.output.weight)))
-
-    def read_tree(self, tree: PrefixTree, inputs: Tensor) -> EncodedSources:
-        """See `read`, for sources in a tree, with the pre-activations of its nodes."""
-        return self.decoder_start(self.summarise(tree, inputs))
+        vectors = self.source_embedding(to_device(tree.words, self.output.weight))
+        return self.decoder_start(self.summarise(tree, self.encoder.inputs(vectors)))
 
     def summarise(self, tree: PrefixTree, inputs: Tensor) -> Tensor:
-        """Summary c of each source of a tree, *Shape:* (n, d); see `read_tree`."""
-        return self.context(last_states(self.encoder, tree, inputs).hidden)
+        """Summary c = tanh(V h_N) of each source of a tree, (n, d), from the unit's inputs of its nodes."""
+        return torch.tanh(self.summary(last_states(self.encoder, tree, inputs).hidden))
 
     def start(self, source: EncodedSources) -> Any:
         """The first state of each source."""
@@ -204,5 +213,103 @@ def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> Encoder
 def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
     """A network before its weights are loaded."""
     source, target = shortlists
-    n_source_words = 0 if source is None else len(source)
-    return EncoderDecoder(config.model, n_source_words, len(target))
+    return EncoderDecoder(config.model, len(source or ()), len(target))
+
+
+EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
+
+
+class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
+    """An encoder-decoder with lookup tables for products of single words.
+
+    Products have the type `dtype`; sums, gates and softmax are always float32.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, network: EncoderDecoder, dtype: torch.dtype) -> None:
+        self._narrow = _in_precision(network, dtype)
+        super().__init__(self._narrow, network.output)
+        with_none = with_no_word(network.target_embedding.weight)
+        self._source_inputs = network.encoder.inputs(network.source_embedding.weight)
+        self._unit_inputs = network.decoder.inputs(with_none)
+        readout = network.word_to_readout(with_none) + network.hidden_to_readout.bias
+        self._readout_inputs: Tensor = readout
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
+        """See `Recurrent.read`."""
+        return self._narrow.decoder_start(self.summarise(ids, lens))
+
+    def summarise(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Tensor:
+        """Summary c of each source, *Shape:* (n, d); arguments as of `Recurrent.read`."""
+        tree = build_prefix_tree(ids, lens + 1)
+        words = to_device(tree.words, self._source_inputs)
+        return self._narrow.summarise(tree, self._source_inputs[words])
+
+    def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
+        """See `Recurrent.inputs`."""
+        return StepInputs(
+            sum_of_rows(self._unit_inputs, words, source.unit, rows),
+            sum_of_rows(self._readout_inputs, words, source.readout, rows),
+        )
+
+    def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
+        """See `Recurrent.factors`; the bias of the readout is among its inputs."""
+        narrow, n_rows = self._narrow, len(state.hidden)
+        if state.hidden.device.type != "cpu":
+            return narrow.factors(state, inputs, source)
+        rows = narrow_rows(state.hidden, narrow.hidden_to_readout.weight.dtype)
+        products = narrow_product(narrow.hidden_to_readout, rows)
+        rows = maxout_of_sum(products, inputs.readout)
+        return narrow_product(narrow.readout_factor, rows)[:n_rows].float()
+
+
+def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder:
+    """The same network with step products of a type; products of sources stay float32."""
+    narrow = with_same_weights(network)
+    narrow.hidden_to_readout.register_parameter("bias", None)  # is added to what is looked up
+    for module, names in (
+        (narrow.encoder, narrow.encoder.recurrent_layers),
+        (narrow.decoder, narrow.decoder.recurrent_layers),
+        (narrow, ("hidden_to_readout", "readout_factor")),
+    ):
+        narrow_layers(module, names, dtype)
+    of_sources = ("summary", "decoder_start_layer", "context_to_unit", "context_to_readout")
+    narrow_layers(narrow, of_sources, torch.float32)
+    compile_gates(narrow)
+    return narrow
+
+
+def encdec_scorer(model: TrainedModel[EncoderDecoder], compute: Compute) -> EncDecScorer:
+    """Natural log p(target | source) under an encoder-decoder, for whole tables."""
+    network = model.network.to(compute.place)
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return TrieScorer(EncoderDecoderTables(network, compute.dtype), layer, model.shortlists)
+
+
+def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray[np.float32]]:
+    """The word vectors read by encoder and decoder."""
+    network = model.network
+    return {
+        "source": network.source_embedding.weight.detach().cpu().numpy(),
+        "target": network.target_embedding.weight.detach().cpu().numpy(),
+    }
+
+
+def encdec_summaries(model: TrainedModel[EncoderDecoder], compute: Compute) -> Summaries:
+    """The summary c of source phrases (Cho et al. 2014, section 2.2)."""
+    vocabulary = model.shortlists.source_words
+    tables = EncoderDecoderTables(model.network.to(compute.place), compute.dtype)
+    return summaries_by(lambda phrases: tables.summarise(*vocabulary.encode_phrases(phrases)))
+
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=EncDecTrainingConfig,
+    prepare=imported_when_called("rescorer.tries.phrase_pairs:prepare_recurrent", new_network),
+    network=empty_network,
+    scorer=encdec_scorer,
+    generator=generator_with(encdec_scorer),
+    embeddings=encdec_embeddings,
+    summaries=encdec_summaries,
+    phrase_values=imported_when_called("rescorer.tries.phrase_values:phrase_values"),
+)

@@ -9,6 +9,7 @@ Notation: n rows; d = hidden_width of each layer, L layers.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
@@ -18,11 +19,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, Limited
+from rescorer.contract.architectures import Architecture
+from rescorer.contract.compute import Compute
+from rescorer.contract.object_reference import imported_when_called
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists
+from rescorer.layers.output_layer import output_layer
+from rescorer.layers.products import narrow_layers
 from rescorer.layers.units import LstmCarried, LstmState, LstmUnit, scale_by_fan_in
 from rescorer.training.loop_config import with_first_weights
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device, word_vectors
+from rescorer.tries.scoring import TrieScorer, generator_with
 from rescorer.tries.settings import SentenceTrainingConfig
 
 # Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
@@ -209,3 +217,38 @@ def empty_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2
     """A network before its weights are loaded."""
     source, target = shortlists
     return Seq2Seq(config.model, len(source or ()), len(target), config.dropout)
+
+
+Seq2SeqScorer = TrieScorer[LstmState, LstmState, LstmCarried, WordInputs]
+
+
+def seq2seq_scorer(model: TrainedModel[Seq2Seq], compute: Compute) -> Seq2SeqScorer:
+    """Natural log p(target | source) under a deep LSTM encoder-decoder."""
+    network = model.network.to(compute.place)
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return TrieScorer(in_precision(network, compute.dtype), layer, model.shortlists)
+
+
+def in_precision(network: Seq2Seq, dtype: torch.dtype) -> Seq2Seq:
+    """The same network with the products of states of a type; products of words are few."""
+    if dtype == torch.float32:
+        return network
+    narrow = copy.deepcopy(network)
+    for stack in (narrow.encoder, narrow.decoder):
+        _narrow(stack, dtype)
+    return narrow
+
+
+def _narrow(stack: LstmStack, dtype: torch.dtype) -> None:
+    for number, unit in enumerate(stack.units):
+        narrow_layers(unit, ("recurrent", "input") if number else ("recurrent",), dtype)
+
+
+ARCHITECTURE = Architecture(
+    data="parallel text",
+    settings=Seq2SeqTrainingConfig,
+    prepare=imported_when_called("rescorer.tries.sentences:prepare_sentences", new_network),
+    network=empty_network,
+    scorer=seq2seq_scorer,
+    generator=generator_with(seq2seq_scorer),
+)
