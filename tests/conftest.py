@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import secrets
@@ -15,8 +16,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from moses_bridge.base import progress
 from moses_bridge.base.cluster import NICENESS
+from moses_bridge.base.text_lines import say
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -29,6 +33,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Processes that tests start run the installed packages too, not those of the working directory, which they
 # would also compile anew.
 os.environ.setdefault("PYTHONSAFEPATH", "1")
+
+# In the background of a shell, or under nohup, these are ignored, and what tests start would ignore them too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"
@@ -110,6 +124,14 @@ def together(test: str) -> str:
     if Path(file).name == "test_every_architecture.py" and name.endswith("]"):
         return file + re.split(r"\[|-", name)[-1]
     return file
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No work takes so long that a line tells of it before its end; and no test before has said anything."""
+    for name in ("SECONDS_BEFORE_FIRST_LOG_LINE", "SECONDS_BETWEEN_LOG_LINES"):
+        monkeypatch.setattr(progress, name, math.inf)
+    say.cache_clear()
 
 
 @pytest.fixture(scope="session", params=SETS)

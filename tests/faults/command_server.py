@@ -2,18 +2,20 @@
 
 Standard input has one JSON object a line: arguments, stdout and stderr (paths), max_bytes (a limit of
 file size, or null), is_kept (whether this process itself is the command, and has what it compiled).
+None shows progress, which it would on a busy machine alone.
 Each answer is one line: the number of the process, then one with its exit status (minus the signal
 that ended it). What Python tidies at its end would take longer than the command.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 Programs = dict[str, Callable[..., object]]
@@ -34,6 +36,9 @@ def loaded() -> dict[str, Callable[..., object]]:
 
     for name in ARCHITECTURES:
         load(name)
+    with contextlib.suppress(ImportError):  # maps, where their packages are installed
+        for name in ("matplotlib.backends.backend_agg", "openTSNE", "rescorer.views.maps"):
+            import_module(name)
     torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a good deal more
     return {"moses-bridge": moses_bridge, "rescorer": rescorer_command, "tuning": tuning}
 
@@ -69,7 +74,7 @@ def status_of(commands: Programs, words: list[str]) -> int:
     """Run a command; its exit status."""
     program, *arguments = words
     try:
-        commands[program](arguments, prog_name=program)
+        commands[program](["--quiet", *arguments], prog_name=program)
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -80,7 +85,6 @@ def status_of(commands: Programs, words: list[str]) -> int:
 def serve() -> None:
     """Run what standard input names, one after the other."""
     commands = loaded()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
     for text in sys.stdin:
         job = json.loads(text)
         if job["is_kept"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -150,15 +151,9 @@ def test_signals(writing: Writing, commands: Commands, number: signal.Signals) -
 
 def assert_told_of(commands: Commands, status: int, error: str) -> None:
     assert status == 1
-    *progress, line = commands.stderr.read_text().splitlines()
+    (line,) = commands.stderr.read_text().splitlines()
     assert ": error: [Errno" in line and error in line
     assert "table.gz" in line and "or name another place" in line
-    assert all(map(is_progress, progress))
-
-
-def is_progress(line: str) -> bool:
-    """Whether a line says how far a command is, as it does on a busy machine."""
-    return line.startswith(("score: ", "filter ", "count rows: "))
 
 
 def test_a_limit_of_file_size(writing: Writing, commands: Commands) -> None:
@@ -215,10 +210,13 @@ def test_closed_pipes(model: Path, commands: Commands, tmp_path: Path) -> None:
         commands.start(*score, "-", stdout=pipe)
         with pipe.open("rb") as reader:
             assert reader.read(n_bytes) == complete[:n_bytes]
-        status = commands.wait()
-        printed = commands.stderr.read_text().splitlines()
-        assert status == 1 and all(map(is_progress, printed)), (printed, n_bytes, len(complete))
+        status, printed = commands.wait(), commands.stderr.read_text()
+        assert (status, printed) == (1, ""), (n_bytes, len(complete))
         assert (model / "table.gz").read_bytes() == table
+
+
+def is_running(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
 
 
 def test_two_writers(model: Path, commands: Commands, tmp_path: Path) -> None:
@@ -227,14 +225,18 @@ def test_two_writers(model: Path, commands: Commands, tmp_path: Path) -> None:
     rng = random.Random(4)
     lock = writing.folder / ".table.gz.lock"
     n_refused = 0
-    for _ in range(N_POINTS):
+    while n_refused < N_POINTS:
         writing.restore()
         process = commands.start(*writing.arguments)
-        while not lock.exists():
+        while not lock.exists() and is_running(process):
             time.sleep(0.001)
         time.sleep(writing.seconds * rng.uniform(0, 0.5))
         other = ["score", "--control", "length", str(model / "table.gz"), "--out", str(writing.out)]
+        with contextlib.suppress(ProcessLookupError):  # it may have ended
+            os.kill(process, signal.SIGSTOP)
         second = CliRunner().invoke(rescorer_command, [*other, *rng.choice([[], ["--resume"]])])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
         assert commands.wait() == 0, commands.stderr.read_text()
         if second.exit_code:
             assert (
@@ -244,7 +246,6 @@ def test_two_writers(model: Path, commands: Commands, tmp_path: Path) -> None:
             assert writing.out.read_bytes() == writing.complete
             n_refused += 1
         assert set(os.listdir(writing.folder)) == writing.names
-    assert n_refused
 
 
 def test_damaged_parts(model: Path, commands: Commands, tmp_path: Path) -> None:

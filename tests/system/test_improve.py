@@ -93,7 +93,7 @@ def interrupted(folder: Path, out: str, n_steps: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_one_command_makes_a_better_system_that_translates(
     system: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +152,7 @@ def test_one_command_makes_a_better_system_that_translates(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Path) -> None:
     told = command(system, *IMPROVE, "kept", "--keep-search")
     assert told.returncode == 0, told.stdout + told.stderr

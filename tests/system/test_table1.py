@@ -110,7 +110,7 @@ def decoded_weights(run: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # 18 tunings: three minutes, more on a machine with other work
+@pytest.mark.timeout(3600)  # 18 tunings: three minutes, more on a machine with other work
 def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.toml"
     few.write_text(LEFT_OUT + FEW_LISTS)

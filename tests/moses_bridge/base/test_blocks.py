@@ -60,7 +60,7 @@ def test_results_are_in_the_order_of_the_items(jobs: int) -> None:
 
 def test_so_many_jobs_work_at_a_time() -> None:
     """The barrier opens only when three have come to it."""
-    barrier = threading.Barrier(3, timeout=30)
+    barrier = threading.Barrier(3, timeout=60)
 
     def meet(number: int) -> int:
         barrier.wait()

@@ -48,20 +48,23 @@ def test_results_are_in_the_order_of_the_items(cluster: Cluster) -> None:
 def test_each_worker_prepares_once_and_works_in_a_process_of_its_own(
     cluster: Cluster, tmp_path: Path
 ) -> None:
+    prepared, at_work = tmp_path / "prepared", tmp_path / "at work"
+    prepared.mkdir()
+    at_work.mkdir()
+
     def prepare() -> Callable[[int], int]:
-        (tmp_path / str(os.getpid())).touch(exist_ok=False)
-        until = time.monotonic() + 30
+        (prepared / str(os.getpid())).touch(exist_ok=False)
 
         def work(_: int) -> int:
-            while len([*tmp_path.iterdir()]) < 2 and time.monotonic() < until:
+            (at_work / str(os.getpid())).touch()
+            while len([*at_work.iterdir()]) < 2:
                 time.sleep(0.02)  # the other worker may start late on a busy machine
-            time.sleep(0.02)
             return os.getpid()
 
         return work
 
     found = set(cluster.map_in_order(prepare, range(30)))
-    assert found == {int(path.name) for path in tmp_path.iterdir()}
+    assert found == {int(path.name) for path in prepared.iterdir()}
     assert len(found) == 2 and os.getpid() not in found
 
 

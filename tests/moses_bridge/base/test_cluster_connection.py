@@ -49,7 +49,7 @@ def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None
             places.add(place)
     assert found == given
     assert len(places) == 2
-    ray_cluster.wait_for_nodes()
+    ray_cluster.wait_for_nodes(timeout=300)
 
 
 def test_what_is_left_of_items_when_the_cluster_is_closed_ends_with_it(
@@ -153,7 +153,7 @@ def test_of_a_cluster_that_does_not_come_up_nothing_is_left(
     message = r"^no Ray cluster here: The current node timed out during startup\. This\. Is the"
     with pytest.raises(UserError, match=message), open_cluster("local"):
         raise AssertionError("connected")
-    assert started[0].wait(5) == -signal.SIGKILL
+    assert started[0].wait(60) == -signal.SIGKILL
     assert not [*tmp_path.iterdir()]
 
 

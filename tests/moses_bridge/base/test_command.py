@@ -133,19 +133,13 @@ def test_our_own_bugs_keep_their_traceback() -> None:
     assert isinstance(result.exception, ZeroDivisionError)
 
 
-def _take_interrupts() -> None:
-    """A shell's background jobs ignore Ctrl-C, and what they start inherits that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_an_interrupted_process() -> None:
-    command = [*MOSES_BRIDGE, "check", "-"]
+    command = [*MOSES_BRIDGE, "--quiet", "check", "-"]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=_take_interrupts,
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # More than a pipe holds: when all is written, the process has begun to read.
@@ -160,7 +154,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_bytes(b"faulty\n" * 50_000)
     with subprocess.Popen(
-        [*MOSES_BRIDGE, "check", str(table)],
+        [*MOSES_BRIDGE, "--quiet", "check", str(table)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
@@ -203,7 +197,6 @@ def test_a_signal_ends_the_command_and_leaves_no_unfinished_file(
         [sys.executable, "-c", SLOW_WRITER, "write", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=_take_signals,
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"under way\n"
@@ -213,12 +206,6 @@ def test_a_signal_ends_the_command_and_leaves_no_unfinished_file(
         assert process.stderr.read() == b""
     assert os.listdir(tmp_path) == ["out.gz"]
     assert out.read_bytes() == b"old"
-
-
-def _take_signals() -> None:
-    """Under nohup SIGHUP is ignored, and a command keeps it so."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -25,10 +24,9 @@ from moses_bridge.base.textio import remove_unfinished
 
 Held = Callable[[Path], AbstractContextManager[None]]
 HOLDER = """\
-import os, signal, sys, time
+import os, sys, time
 from pathlib import Path
 from moses_bridge.base.lock import held_directory, held_file
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 with {0}(Path(sys.argv[1])):
     {1}
     print("held", pid, sep="\\n", flush=True)
@@ -178,15 +176,20 @@ def test_the_lock_of_a_killed_process_is_taken_over(held: Held, tmp_path: Path) 
 
 
 def test_one_that_may_wait_goes_on_when_the_other_ends(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = held_elsewhere(held_file, tmp_path / "out")
-    threading.Timer(0.3, process.kill).start()
+    process, told = held_elsewhere(held_file, tmp_path / "out"), list[str]()
+
+    def end_the_other(note: str) -> None:
+        told.append(note)
+        process.kill()
+
+    monkeypatch.setattr("moses_bridge.base.lock.print_note", end_the_other)
     with held_file(tmp_path / "out", waits=True):
         assert process.wait() == -signal.SIGKILL
     process.communicate()
-    assert f"(process {process.pid} on " in (told := capsys.readouterr().err)
-    assert told.endswith("; waiting until it ends\n")
+    (note,) = told
+    assert f"(process {process.pid} on " in note and note.endswith("; waiting until it ends")
 
 
 def test_what_a_command_holds_is_held_for_all_that_it_calls(tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
+def as_on_a_quick_machine() -> None:
+    """The clock of these tests goes when it is told to."""
+
+
+@pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)

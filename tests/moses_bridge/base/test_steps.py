@@ -78,7 +78,7 @@ def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> No
     code = "from moses_bridge.cli import main; main()"
     wrapped = [sys.executable, "-c", code, "step", "--log", str(log), "--", "sh", "-c"]
     process = subprocess.Popen(
-        [*wrapped, "echo ready; exec sleep 60"], stdout=subprocess.PIPE, start_new_session=True
+        [*wrapped, "echo ready; exec sleep 600"], stdout=subprocess.PIPE, start_new_session=True
     )
     assert process.stdout is not None
     process.stdout.readline()
@@ -86,7 +86,7 @@ def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> No
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    assert process.wait(timeout=30) == 128 + number
+    assert process.wait(timeout=60) == 128 + number
     assert read_steps(log)[0].status == 128 + number
     process.stdout.close()
 

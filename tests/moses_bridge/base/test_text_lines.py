@@ -42,7 +42,6 @@ def test_what_editors_add_is_left_out_and_said_once(
 
 
 def test_nothing_to_say_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    say.cache_clear()
     say("")
     assert capsys.readouterr().err == ""
 

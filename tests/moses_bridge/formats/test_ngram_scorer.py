@@ -148,15 +148,24 @@ def test_an_answer_that_breaks_off_is_reported() -> None:
 
 
 def test_a_silent_command_is_told_of_and_waited_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It says nothing until that is told."""
+    notes, told = list[str](), tmp_path / "told"
+
+    def note(text: str) -> None:
+        notes.append(text)
+        told.touch()
+
     monkeypatch.setattr(ngram_scorer, "NOTE_SECONDS", 0.1)
-    steps = ("sleep .4", "echo ngram-scorer 1 2 0 0", "head -c 6 > /dev/null", "sleep .4")
+    monkeypatch.setattr(ngram_scorer, "print_note", note)
+    wait = f"until rm {told} 2>&-; do sleep .02; done"
+    steps = (wait, "echo ngram-scorer 1 2 0 0", "head -c 6 > /dev/null", wait)
     slow = "; ".join([*steps, r"printf '\003\000\000\000'"])
     with ScorerProcess(["sh", "-c", slow]) as scorer:
         assert scorer.encode([b"w"]).tolist() == [3]
-    greeting, answer = capsys.readouterr().err.splitlines()
-    assert "sleep .4" in greeting and "no greeting for 0 s; a scorer must answer each" in greeting
+    greeting, answer = notes
+    assert "sleep .02" in greeting and "no greeting for 0 s; a scorer must answer each" in greeting
     assert "no answer for 0 s" in answer
 
 

@@ -95,6 +95,6 @@ def test_what_is_not_marked_is_common(old: list[str], new: list[str]) -> None:
 
 
 def test_a_line_of_one_word_many_times_takes_no_minutes() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     changed_words(["a"] * 5000, ["a"] * 4999 + ["b"])
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.experiment import split_experiment
+from moses_bridge.cli import main as moses_bridge
 from tuning.cli import main
 from tuning.experiments.description import read_experiment
 from tuning.experiments.plan import Rule, plan_graph, plan_rules, plan_text
+from tuning.experiments.run import PACKAGED, SIZES
 
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "tuning" / "experiments"
 PIPELINE = EXPERIMENTS.parents[1] / "docs" / "pipeline.md"
@@ -111,6 +114,47 @@ def test_the_system_of_three_lines_in_the_documentation_has_its_rules(tmp_path: 
         "'+NNJM+WP=$(B)/runs/nnjm-wp-1,$(B)/runs/nnjm-wp-2,$(B)/runs/nnjm-wp-3' --control"
         in command
     )
+
+
+def refused(path: Path, languages: list[str]) -> None:
+    raise UserError("nothing is fetched")
+
+
+@pytest.mark.parametrize("scale", SIZES)
+@pytest.mark.parametrize("more", sorted({file for file, _ in PACKAGED.values()}))
+def test_the_settings_of_each_experiment_are_those_of_a_corpus(
+    more: str, scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is checked before text is fetched, also where its language has no blanks."""
+    files = [EXPERIMENTS / file for file in (f"{scale}.toml", more) if file]
+    split_experiment(read_experiment(files).files, tmp_path)
+    (recipe,) = rules_of(files)["$(B)/corpus/train.$(SOURCE)"].recipe
+    for target in ("fr", "ja"):
+        assert fetched_by(recipe, target, tmp_path, monkeypatch) == "nothing is fetched"
+
+
+def test_the_settings_of_the_domain_are_those_of_a_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = (EXPERIMENTS / "domain" / "domain.mk").read_text()
+    (recipe,) = (line for line in rules.splitlines() if "moses-bridge corpus" in line)
+    assert fetched_by(recipe, "fr", tmp_path, monkeypatch) == "nothing is fetched"
+
+
+def fetched_by(recipe: str, target: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a recipe's `moses-bridge corpus` says, whose settings are in a folder, if it may fetch nothing."""
+    monkeypatch.setattr("moses_bridge.corpus.parallel_corpus.DebianArchive", refused)
+    values = {
+        "LANGUAGES": f"--source-language en --target-language {target}",
+        "SOURCE": "en", "TARGET": target, "CONFIG": folder, "@D": folder / "out",
+        "DOMAIN_FILES": EXPERIMENTS / "domain", "ORIGIN": "libreoffice",
+    }  # fmt: skip
+    for variable, value in values.items():
+        recipe = recipe.replace(f"$({variable})", f"{value}")
+    _, command, _ = re.split(r"moses-bridge (?=corpus)| \$\(call named", recipe)
+    told = CliRunner().invoke(moses_bridge, shlex.split(command), prog_name="moses-bridge")
+    assert told.exit_code == 1 and not (folder / "out").exists()
+    return told.stderr.removeprefix("moses-bridge: error: ").strip()
 
 
 @pytest.mark.parametrize("paths", ALL.values(), ids=list(ALL))
