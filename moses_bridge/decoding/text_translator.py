@@ -24,10 +24,10 @@ from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_entry, without_escaped_bars
 from moses_bridge.formats.ngram_scorer import is_own_command
-from moses_bridge.formats.plain_text import Line, PlainText, read_form, read_glossary
+from moses_bridge.formats.plain_text import WHOLE, Line, PlainText, read_form, read_glossary
 from moses_bridge.formats.tokenization import UNSPACED_LANGUAGES, split_sentences
 from moses_bridge.formats.weights import weights_over_ini
-from moses_bridge.formats.words import as_text
+from moses_bridge.formats.words import as_text, without_escapes
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TextTranslator:
         config: settings.
 
     Attributes:
-        unknown_words: of all that was translated.
+        unknown_words: of all that was translated, without what is copied whole.
 
     Raises:
         InputError: a file of the system or the glossary is missing or malformed.
@@ -134,7 +134,7 @@ class TextTranslator:
         encoded = [" ".join(line.words).encode() for line in flat]
         with self._notice:
             decoded = [*self._decoder.translations(encoded, self._weights, size)]
-        self._count(encoded)
+        self._count(flat)
         lists = iter(decoded)
         return [
             [self._translations(line, next(lists)[1] if line.words else ()) for line in sentences]
@@ -152,8 +152,13 @@ class TextTranslator:
         # A line without words may have tags.
         return found or [TextTranslation(self.plain.text(line, (), ()), 0.0, ((), ()), ())]
 
-    def _count(self, lines: Sequence[bytes]) -> None:
-        old, new = self.unknown_words, self._decoder.unknown_words(lines, Path("the text"))
+    def _count(self, lines: Sequence[Line]) -> None:
+        """Count unknown words, without placeholders, addresses and terms: they are meant to be copied."""
+        words = [
+            [w for w in line.words if not WHOLE.fullmatch(without_escapes(w))] for line in lines
+        ]
+        old, texts = self.unknown_words, [" ".join(each).encode() for each in words]
+        new = self._decoder.unknown_words(texts, old.source)
         n_words, counts = old.n_words + new.n_words, old.counts + new.counts
         n_lower = old.n_known_in_lower_case + new.n_known_in_lower_case
         self.unknown_words = UnknownWords(old.source, old.ini, n_words, counts, n_lower)

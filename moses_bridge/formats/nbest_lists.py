@@ -313,11 +313,12 @@ READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
 
 
 def with_features(
-    form: ListFormat, entries: Iterable[tuple[NBestEntry, Mapping[str, float]]]
+    form: ListFormat, entries: Iterable[tuple[NBestEntry, Mapping[str, float]]], path: StrPath
 ) -> Iterator[bytes]:
     """The lines of a list with features added to its entries, given as values by name; all else stays.
 
-    Lists of fairseq, which have no place for a feature, become lists of Moses.
+    Lists of fairseq, which have no place for a feature, become lists of Moses. InputError if a JSON line has a
+    number that is not finite (NaN, 1e400), even in an ignored key: JSON has none to write.
     """
     place = -2 if form == "marian" else FEATURES_FIELD
     for _, group in groupby(entries, lambda each: each[0].line_number):
@@ -327,7 +328,11 @@ def with_features(
             sentence = json.loads(line)
             for hypothesis, (_, added) in zip(sentence["hypotheses"], own, strict=True):
                 hypothesis.setdefault("features", {}).update(added)
-            yield json.dumps(sentence, ensure_ascii=False).encode()
+            try:
+                yield json.dumps(sentence, ensure_ascii=False, allow_nan=False).encode()
+            except ValueError as error:
+                found, hint = "a number that is not finite", "Leave out its key"
+                raise InputError(path, own[0][0].line_number, found, "JSON", hint) from error
             continue
         for name, value in own[0][1].items():
             line = with_feature(line, name, value, place)

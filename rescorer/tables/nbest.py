@@ -95,7 +95,8 @@ def add_feature(
         scored = map_in_order(score, blocks, jobs)
         with LineProgress(feature, nbest, "hypotheses", n_done) as progress:
             for block in within(skip_bad, scored, sink.progress):
-                data = b"".join(line + b"\n" for line in with_features(list_format, block))
+                lines = with_features(list_format, block, nbest)
+                data = b"".join(line + b"\n" for line in lines)
                 sink.append(compress(data, Path(out)), {"items": len(block)})
                 progress.update(len(block))
         sink.publish()

@@ -312,6 +312,15 @@ def test_a_list_of_another_program_keeps_its_format(
     assert again == [entry.words for entry in READERS[form](path)]
 
 
+@pytest.mark.parametrize("number", ["1e400", "NaN", "[-Infinity]"])
+def test_no_list_of_json_gets_what_json_lacks(source: Path, number: str) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_text(JSON.replace('{"id": 0', f'{{"other": {number}, "id": 0'))
+    with pytest.raises(InputError, match="nbest:1: found a number that is not finite"):
+        add_feature(str(path), source, LengthsInThousands(), "A", str(out), list_format="jsonl")
+    assert not out.exists()
+
+
 class NoSingleWords(LengthsInThousands):
     """Refuses targets of one word, and has no number for those of three."""
 
