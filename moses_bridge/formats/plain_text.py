@@ -233,13 +233,14 @@ def read_glossary(path: StrPath) -> dict[str, str]:
     """Read a glossary: a term and its translation on each line, separated by a tab.
 
     Raises:
-        InputError: a line has no such two texts.
+        InputError: a line has no such two texts, or another translation of a term.
     """
-    glossary = {}
+    glossary: dict[str, str] = {}
     for number, line in enumerate(read_text_lines(path), start=1):
         text = unicodedata.normalize("NFC", as_text(line))  # as texts are
         term, _, translation = (each.strip() for each in text.partition("\t"))
         if not term or not translation or "\t" in translation:
             raise InputError(path, number, shown(line), "a term, a tab, and its translation")
-        glossary[term.lower()] = translation
+        if (first := glossary.setdefault(term.lower(), translation)) != translation:
+            raise InputError(path, number, shown(line), f"{first!r} again, or no line of {term!r}")
     return glossary

@@ -130,6 +130,15 @@ def test_a_malformed_glossary(tmp_path: Path, line: str) -> None:
         read_glossary(path)
 
 
+def test_a_term_has_one_translation(tmp_path: Path) -> None:
+    path = tmp_path / "terms"
+    path.write_text("file\tfichier\nFile\tfichier\n")
+    assert read_glossary(path) == {"file": "fichier"}
+    path.write_text("file\tfichier\nFile\tclasseur\n")
+    with pytest.raises(InputError, match=r"terms:2: .*expected 'fichier' again, or no line of 'F"):
+        read_glossary(path)
+
+
 def test_the_form_of_the_corpus_is_beside_the_model(tmp_path: Path) -> None:
     corpus, model = tmp_path / "corpus", tmp_path / "model"
     for folder in (corpus, model):
