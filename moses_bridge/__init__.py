@@ -25,6 +25,7 @@ def load(system: Path | str, settings: Mapping[str, Any] | None = None) -> TextT
         UserError: a setting is wrong, or the system is missing, malformed or not fit; see `TextTranslator`.
     """
     from moses_bridge.base.config import from_mapping
-    from moses_bridge.decoding.text_translator import TextTranslator, TranslateConfig
+    from moses_bridge.decoding.text_translator import TextTranslator
+    from moses_bridge.decoding.translate_config import TranslateConfig
 
     return TextTranslator(Path(system), from_mapping(TranslateConfig, settings or {}, ""))

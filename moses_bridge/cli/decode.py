@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.choices import DecoderKind, Tags
+from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.command import command
 from moses_bridge.base.options import (
     ARGUMENT,
@@ -21,6 +21,7 @@ from moses_bridge.base.options import (
     Prefix,
     option,
 )
+from moses_bridge.decoding.translate_config import TranslateConfig
 
 if TYPE_CHECKING:
     from moses_bridge.decoding.interface import DecoderConfig
@@ -103,7 +104,7 @@ def decode(options: DecodeOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateOptions(JobsOptions):
+class TranslateOptions(TranslateConfig):
     """Options of `moses-bridge translate`.
 
     Attributes:
@@ -113,12 +114,6 @@ class TranslateOptions(JobsOptions):
         nbest: File for several translations per sentence: line and sentence, from 1, total score, text, source
             and target words, and their links, separated by tabs.
         nbest_size: Largest number of translations per sentence in --nbest.
-        tags: Put XML tags around the translations of their words, or drop them.
-        sentences: Split each line into sentences, and translate them one by one.
-        glossary: Terms and their translations, separated by a tab, one per line.
-        ini: moses.ini with whole tables, for a system tuned with filtered ones.
-        corpus: Prefix of the training text, if no corpus.json is beside the model: corpus/train.
-        run_commands: Run the commands named in the weights.json of the system.
     """
 
     system: Annotated[Directory, ARGUMENT]
@@ -126,12 +121,9 @@ class TranslateOptions(JobsOptions):
     out: FileOrStdout = STANDARD_STREAM
     nbest: FileOrStdout | None = None
     nbest_size: Positive = 10
-    tags: Tags = "keep"
-    sentences: bool = False
     glossary: FileOrStdin | None = None
     ini: FileOrStdin | None = None
     corpus: Prefix | None = None
-    run_commands: bool = False
 
 
 @command
@@ -146,15 +138,10 @@ def translate(options: TranslateOptions) -> None:
     Example:
       moses-bridge translate better page.txt --sentences --out page.fr.txt
     """
-    from moses_bridge.base.options import instance_of
-    from moses_bridge.decoding.text_translator import (
-        TextTranslator,
-        TranslateConfig,
-        translate_files,
-    )
+    from moses_bridge.decoding.text_translator import TextTranslator, translate_files
 
     texts = options.texts or [STANDARD_STREAM]
-    with TextTranslator(options.system, instance_of(TranslateConfig, vars(options))) as translator:
+    with TextTranslator(options.system, options) as translator:
         translate_files(translator, texts, options.out, options.nbest, options.nbest_size)
         click.echo(translator.unknown_words.note(), err=True)
 

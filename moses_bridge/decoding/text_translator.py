@@ -8,18 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
-from moses_bridge.base.choices import Tags
 from moses_bridge.base.compiled.notice import CompilationNotice
-from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import open_record_of, read_json
-from moses_bridge.base.machine import n_processors
 from moses_bridge.base.text_lines import decoded_line
 from moses_bridge.base.textio import StrPath, open_write, read_line_blocks
 from moses_bridge.decoding.builtin_decoder import SEARCH, BuiltinDecoder
 from moses_bridge.decoding.interface import DecoderConfig, UnknownWords
+from moses_bridge.decoding.translate_config import TranslateConfig
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.nbest import parse_entry, without_escaped_bars
@@ -48,32 +46,6 @@ class TextTranslation:
 
 
 Translations = list[list[TextTranslation]]  # of each sentence of a line, the best first
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateConfig:
-    """What is done beside decoding.
-
-    Attributes:
-        tags: "keep" puts XML tags around the translation of their words, "drop" leaves them out.
-        sentences: whether a line may have several sentences, which are translated one by one.
-        glossary: file with a term, a tab and its translation on each line.
-        ini: moses.ini with the whole tables, for a system tuned with filtered ones.
-        corpus: prefix of the training text, if no corpus.json is beside the model.
-        run_commands: whether to run commands of weights.json that are not the installed `rescorer serve`.
-        jobs: processes.
-    """
-
-    tags: Tags = "keep"
-    sentences: bool = False
-    glossary: Path | None = None
-    ini: Path | None = None
-    corpus: Path | None = None
-    run_commands: bool = False
-    jobs: Annotated[int, AtLeast(1)] = n_processors()
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 class TextTranslator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from moses_bridge.base.config import AtLeast
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.machine import n_processors
-from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.text_lines import decoded_line, read_text_lines
 from moses_bridge.base.textio import StrPath
 
 Unit = Literal["letters", "symbols"]
@@ -54,11 +54,12 @@ def read_pairs(path: Path) -> list[Pair]:
         InputError: a line is not UTF-8, has no or several tabs or an empty side; or there is no line.
     """
     pairs: list[Pair] = []
-    for number, line in enumerate(_decoded_lines(path), start=1):
-        fields = [field.strip() for field in line.split("\t")]
+    for number, line in enumerate(read_text_lines(path), start=1):
+        text = decoded_line(line, path, number)
+        fields = [field.strip() for field in text.split("\t")]
         if len(fields) != 2 or not all(fields):
             hint = "`paste SOURCE TARGET` makes such lines of two files"
-            raise InputError(path, number, shown(line.encode()), "source <tab> target", hint)
+            raise InputError(path, number, shown(line), "source <tab> target", hint)
         pairs.append((fields[0], fields[1]))
     if not pairs:
         raise InputError(path, None, "no lines", "source <tab> target on each")
@@ -67,20 +68,13 @@ def read_pairs(path: Path) -> list[Pair]:
 
 def read_sources(path: StrPath) -> list[str]:
     """Read a source a line; blanks around it are left out. InputError if a line is not UTF-8 or has a tab."""
-    sources = [line.strip() for line in _decoded_lines(path)]
-    for number, source in enumerate(sources, start=1):
-        if "\t" in source:
-            hint = "`cut -f 1` takes the sources of pairs"
-            raise InputError(path, number, shown(source.encode()), "a source without tabs", hint)
-    return sources
-
-
-def _decoded_lines(path: StrPath) -> Iterator[str]:
+    sources = []
     for number, line in enumerate(read_text_lines(path), start=1):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(path, number, shown(line), "a line of UTF-8") from error
+        sources.append(decoded_line(line, path, number).strip())
+        if "\t" in sources[-1]:
+            hint = "`cut -f 1` takes the sources of pairs"
+            raise InputError(path, number, shown(line), "a source without tabs", hint)
+    return sources
 
 
 def targets_by_source(pairs: Iterable[Pair]) -> dict[str, Counter[str]]:

@@ -56,7 +56,7 @@ def test_pairs_are_read_with_their_counts(tmp_path: Path) -> None:
     ("content", "found"),
     [
         (b"a\na\tb\n", r"sources:2: found 'a\\tb', expected a source without tabs"),
-        (b"\xff\n", "sources:1: found .*, expected a line of UTF-8"),
+        (b"\xff\n", "sources:1: found .*, expected UTF-8 text"),
     ],
 )
 def test_sources_to_predict_have_one_column(tmp_path: Path, content: bytes, found: str) -> None:
@@ -74,7 +74,7 @@ def test_sources_to_predict_have_one_column(tmp_path: Path, content: bytes, foun
         (b"a\tb\nab\n", "pairs.tsv:2: found 'ab', expected source <tab> target. `paste SOURCE"),
         (b"a\tb\tc\n", r"pairs.tsv:1: found 'a\\tb\\tc'"),
         (b"a\t \n", "pairs.tsv:1: "),
-        (b"a\t\xff\n", "pairs.tsv:1: found .*, expected a line of UTF-8"),
+        (b"a\t\xff\n", "pairs.tsv:1: found .*, expected UTF-8 text"),
         (b"", "pairs.tsv: found no lines"),
     ],
 )
