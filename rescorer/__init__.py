@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moses_bridge.base.choices import ListFormat
-    from rescorer.contract.choices import ColumnFormat, Device, Mean, Precision
+    from rescorer.contract.choices import BadHypotheses, ColumnFormat, Device, Mean, Precision
     from rescorer.contract.scorer import NamedScorer
     from rescorer.models.model import Model
     from rescorer.training.loop import TrainingReport
@@ -129,8 +129,12 @@ def write_table(frame: pd.DataFrame, path: StrPath) -> None:
 
 
 @extra_named("views")
-def read_nbest(path: StrPath, list_format: ListFormat = "moses") -> pd.DataFrame:
+def read_nbest(
+    path: StrPath, list_format: ListFormat = "moses", list_size: int = 0
+) -> pd.DataFrame:
     """Read an n-best list into a DataFrame, a row for each hypothesis.
+
+    The size is the number of hypotheses of each sentence in a list of the format "plain".
 
     Returns:
         `sentence` (its number from 0), `target`, a column for each value of a feature (`LM0`, or `TM0_0`,
@@ -143,7 +147,7 @@ def read_nbest(path: StrPath, list_format: ListFormat = "moses") -> pd.DataFrame
     from moses_bridge.formats.nbest_frame import read_nbest_frame
 
     _check_choice("list_format", list_format, ListFormat)
-    return read_nbest_frame(path, list_format)
+    return read_nbest_frame(path, list_format, list_size)
 
 
 @extra_named("views")
@@ -288,6 +292,8 @@ def rescore_nbest(
     list_format: ListFormat = "moses",
     skip_bad: int = 0,
     resume: bool = False,
+    list_size: int = 0,
+    bad_hypotheses: BadHypotheses = "least",
 ) -> int:
     """Append a feature to each entry of an n-best list, as `rescorer nbest` does.
 
@@ -302,8 +308,11 @@ def rescore_nbest(
             for none.
         jobs: threads; None for one per processor.
         list_format: of the list; the new one has the same.
-        skip_bad: number of entries that get the least value of their sentence, as they cannot be scored.
+        skip_bad: number of entries that may be without a score, as they cannot be scored.
         resume: continue an interrupted run.
+        list_size: number of entries of each sentence in a list of the format "plain".
+        bad_hypotheses: "least" gives those entries the least value of their sentence, "left-out" leaves
+            them out.
 
     Returns:
         The number of entries.
@@ -313,16 +322,24 @@ def rescore_nbest(
     """
     from pathlib import Path
 
+    from moses_bridge.base.config import from_mapping
     from moses_bridge.base.machine import n_processors
     from rescorer.contract import choices
     from rescorer.models.ensemble import ensemble, fingerprint
+    from rescorer.tables.line_settings import ListSettings
     from rescorer.tables.nbest import add_feature
 
     _check_choice("mean", mean, choices.Mean)
     named = _scorers(model)
     scorer = ensemble([each.scorer for each in named], mean)
     lists = (os.fspath(nbest), Path(source), scorer, feature, os.fspath(out))
-    further = (per_word_feature, False, list_format, skip_bad)
+    given = {
+        "list_format": list_format,
+        "list_size": list_size,
+        "skip_bad": skip_bad,
+        "bad_hypotheses": bad_hypotheses,
+    }
+    further = (per_word_feature, False, from_mapping(ListSettings, given, "settings"))
     return add_feature(*lists, jobs or n_processors(), *further, fingerprint(named, mean), resume)
 
 
@@ -363,7 +380,11 @@ def score_lines(
 
     given = from_mapping(LineSettings, settings or {}, "settings")
     texts = LineTexts(source, target, links)
-    return lines.score_lines(texts, out, _models(models), given, resume, jobs or n_processors())
+    columns = [
+        lines.LineModel(str(model.directory), model.named, model.reads_source)
+        for model in _models(models)
+    ]
+    return lines.score_lines(texts, out, columns, given, resume, jobs or n_processors())
 
 
 def _scorers(models: Model | Sequence[Model]) -> list[NamedScorer]:

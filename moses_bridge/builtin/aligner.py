@@ -118,32 +118,21 @@ def _run_both_ways(
     part: str = "",
 ) -> None:
     """Train on the numbered texts of a folder in both directions; of two at once, one shows its progress."""
-    texts = folder / NUMBERED[0], folder / NUMBERED[1]
-    directions = [
-        (texts, out / PREFIXES[0], False, f"align source to target{part}", is_quiet()),
-        (
-            texts[::-1],
-            out / PREFIXES[1],
-            True,
-            f"align target to source{part}",
-            is_quiet() or at_once,
-        ),
+    tasks = [
+        processes.submit(_run_one_way, work, aligner, folder, out / prefix, prefix + part, hides)
+        for prefix, hides in zip(PREFIXES, (is_quiet(), is_quiet() or at_once), strict=True)
     ]
-    for task in [processes.submit(_run_one_way, work, aligner, *each) for each in directions]:
+    for task in tasks:
         task.result()
 
 
 def _run_one_way(
-    work: Work,
-    aligner: Aligner,
-    texts: tuple[Path, Path],
-    out: Path,
-    turned: bool,
-    label: str,
-    be_quiet: bool,
+    work: Work, aligner: Aligner, folder: Path, out: Path, label: str, be_quiet: bool
 ) -> None:
     quiet(be_quiet)
-    model = MODELS[aligner](str(texts[0]), str(texts[1]), label)
+    turned = out.name == PREFIXES[1]
+    texts = folder / NUMBERED[turned], folder / NUMBERED[not turned]
+    model = _trained(aligner, texts, f"align {label.replace('-', ' ')}")
     model.end_training()
     work(model, out, turned)
 
@@ -180,47 +169,36 @@ def _train(model: Any, n_iterations: int, label: str) -> Any:
     return model
 
 
-def _hmm(source: str, target: str, label: str) -> Any:
-    """IBM model 1, then the HMM of Vogel et al. (1996)."""
-    first = thot.alignment.Ibm1AlignmentModel()
-    first.read_sentence_pairs(source, target)
-    _train(first, IBM1_ITERATIONS, f"{label}, IBM 1")
-    model = thot.alignment.HmmAlignmentModel(first)
+def _trained(aligner: Aligner, texts: tuple[Path, Path], label: str) -> Any:
+    """A model of the library, trained on numbered texts.
+
+    "hmm" is IBM model 1, then the HMM of Vogel et al. (1996); "fast-align" the reparameterised IBM model 2 of
+    Dyer et al. (2013); "eflomal" Gibbs sampling of IBM 1, HMM, HMM with fertility (Östling & Tiedemann 2016).
+    """
+    first = thot.alignment.Ibm1AlignmentModel() if aligner == "hmm" else KINDS[aligner]()
+    if aligner == "eflomal":
+        first.deterministic = True
+        first.seed = SEED
+        first.num_samplers = EFLOMAL_SAMPLERS
+        first.auto_iterations = False
+        first.set_iterations(*EFLOMAL_ITERATIONS)
+        first.set_decode_params(*EFLOMAL_DECODING)
+    first.emit_training_alignments = aligner != "hmm"
+    first.read_sentence_pairs(*map(str, texts))
+    match aligner:
+        case "eflomal":
+            return _train(first, first.scheduled_iterations, label)
+        case "fast-align":
+            return _train(first, FAST_ALIGN_ITERATIONS, label)
+    model = KINDS[aligner](_train(first, IBM1_ITERATIONS, f"{label}, IBM 1"))
     model.emit_training_alignments = True
     return _train(model, HMM_ITERATIONS, f"{label}, HMM")
 
 
-def _fast_align(source: str, target: str, label: str) -> Any:
-    """The reparameterised IBM model 2 of Dyer et al. (2013)."""
-    model = thot.alignment.FastAlignModel()
-    model.emit_training_alignments = True
-    model.read_sentence_pairs(source, target)
-    return _train(model, FAST_ALIGN_ITERATIONS, label)
-
-
-def _eflomal(source: str, target: str, label: str) -> Any:
-    """Gibbs sampling of Östling and Tiedemann (2016): IBM 1, HMM, HMM with fertility."""
-    model = thot.alignment.EflomalAlignmentModel()
-    model.deterministic = True
-    model.seed = SEED
-    model.num_samplers = EFLOMAL_SAMPLERS
-    model.auto_iterations = False
-    model.set_iterations(*EFLOMAL_ITERATIONS)
-    model.set_decode_params(*EFLOMAL_DECODING)
-    model.emit_training_alignments = True
-    model.read_sentence_pairs(source, target)
-    return _train(model, model.scheduled_iterations, label)
-
-
-KINDS: dict[str, Any] = {
+KINDS: dict[Aligner, Any] = {
     "hmm": thot.alignment.HmmAlignmentModel,
     "fast-align": thot.alignment.FastAlignModel,
     "eflomal": thot.alignment.EflomalAlignmentModel,
-}
-MODELS: dict[str, Callable[[str, str, str], Any]] = {
-    "hmm": _hmm,
-    "fast-align": _fast_align,
-    "eflomal": _eflomal,
 }
 
 

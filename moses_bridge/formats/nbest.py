@@ -87,7 +87,7 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
     words = fields[1].strip(b" ")
     refuse_marks(words, path, line_number)
     return NBestEntry(
-        sentence_id=_sentence_id(fields[0], path, line_number),
+        sentence_id=sentence_number(fields[0], path, line_number),
         words=words,
         features=fields[2].strip(b" "),
         total=_number(fields[3].strip(), path, line_number, MOSES_LISTS),
@@ -213,11 +213,11 @@ def check_feature_name(name: str) -> None:
         )
 
 
-def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
+def sentence_number(field: bytes, path: StrPath, line_number: int) -> int:
+    """The number of a sentence, from 0; InputError if the field has another content."""
     if not field.strip().isdigit() or len(field.strip()) > MAX_DIGITS:
-        raise InputError(
-            path, line_number, f"the sentence id {shown(field)}", "a whole number from 0"
-        )
+        found = f"the sentence id {shown(field)}"
+        raise InputError(path, line_number, found, "a whole number from 0")
     return int(field)
 
 

@@ -10,7 +10,7 @@ from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.base.textio import StrPath, open_write
 from moses_bridge.formats.nbest import NBestEntry, check_feature_name, format_entry, parse_features
-from moses_bridge.formats.nbest_lists import READERS
+from moses_bridge.formats.nbest_lists import read_list
 from moses_bridge.formats.python_text import decoded, encoded
 from moses_bridge.formats.table_frame import finite_number, is_missing
 
@@ -22,12 +22,14 @@ SPARSE_NAME = re.compile(r"[^\s|=]+_[^\s|=]*")
 BARS = " ||| "
 
 
-def read_nbest_frame(path: StrPath, list_format: ListFormat = "moses") -> pd.DataFrame:
+def read_nbest_frame(
+    path: StrPath, list_format: ListFormat = "moses", list_size: int = 0
+) -> pd.DataFrame:
     """Read an n-best list, one row of the frame for each hypothesis; see `rescorer.read_nbest`."""
     import pandas as pd
 
     rows = list[dict[str, object]]()
-    for entry in READERS[list_format](path):
+    for entry in read_list(path, list_format, list_size):
         row: dict[str, object] = {SENTENCE: entry.sentence_id, TARGET: decoded(entry.words)}
         for name, values in parse_features(entry, path).items():
             if name in COLUMNS:

@@ -14,6 +14,11 @@
 
   "id" numbers a sentence from 0; without it the first line is sentence 0, the second one sentence 1, and so on.
   Other keys, such as "source", are ignored.
+- sockeye (sockeye/inference.py, `--output-type json`) writes a JSON object a line, with "translations" and
+  "scores", or "translation" and "score" alone. A score is minus the natural log-probability, divided by its
+  length penalty, or a list of that and the scores of target factors. We add "features", a list of objects.
+- Joshua and cdec write `id ||| words ||| NAME=v NAME=v ||| total`, and cdec leaves out a feature of value 0.
+- Plain lists have one hypothesis a line, equally many for each sentence.
 """
 
 from __future__ import annotations
@@ -21,31 +26,33 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import compress, groupby
+from typing import Any
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.json_files import open_record_of, parse_json
 from moses_bridge.base.progress import track_lines
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     BAR,
     FEATURES_FIELD,
-    MAX_DIGITS,
     NBestEntry,
     escape_bars,
     format_entry,
     parse_entry,
     parse_features,
     read_nbest,
+    sentence_number,
     with_feature,
 )
 from moses_bridge.formats.words import split_words
 
 # Only these formats can have three bars in a text.
-ESCAPES_BARS: tuple[ListFormat, ...] = ("fairseq", "jsonl")
+ESCAPES_BARS: tuple[ListFormat, ...] = ("fairseq", "jsonl", "sockeye", "plain")
 WORD_PENALTY = "WordPenalty0"
 GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
 # Between text and features: word links, scores of words, or nothing.
@@ -53,13 +60,15 @@ BETWEEN = re.compile(rb"\s*(?:(?:\d+-\d+\s+)*|WordScores=\s.*)", re.DOTALL)
 NAMED = re.compile(rb"(\S+)=[ \t]*")  # a feature of Joshua or cdec
 OLD_WORD_SCORES = re.compile(rb"WordScores=(?: +[-+.\w]+(?= |$))*")  # among the features
 LABEL = re.compile(rb"([SHDP])-(\d+)\t")
-HYPOTHESIS = "H-id <tab> score <tab> words"
+HYPOTHESIS = "H-id or D-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
+OF_SOCKEYE = 'a line of sockeye: {"translations": ["..."], "scores": [number]}'
+BY_HYPOTHESIS = ("hypotheses", "translations", "scores", "translations_factors", "features")
 
 
 def write_moses_list(
     path: StrPath, form: ListFormat, n_sentences: int, out: StrPath, word_penalty: bool = False,
-    blank: Container[int] = (),
+    blank: Container[int] = (), size: int = 0,
 ) -> None:  # fmt: skip
     """Write a list in Moses's format.
 
@@ -70,13 +79,15 @@ def write_moses_list(
         out: the list to write, compressed by suffix.
         word_penalty: whether to add the feature WordPenalty0, minus the number of words, if it is missing.
         blank: sentences without words, whose hypotheses may be empty.
+        size: see `read_list`.
 
     Raises:
+        ConfigError: see `read_list`.
         InputError: a line is malformed, has other features than the first one or no words, or belongs to no
             sentence; or a sentence has no hypothesis.
     """
     with open_write(out) as stream:
-        entries = checked(path, form, n_sentences, blank)
+        entries = checked(path, form, n_sentences, blank, size)
         for entry in track_lines(entries, "read", path, "hypotheses"):
             if word_penalty and f"{WORD_PENALTY}=".encode() not in entry.features.split():
                 penalty = f" {WORD_PENALTY}= {-len(split_words(entry.words))}".encode()
@@ -85,15 +96,19 @@ def write_moses_list(
 
 
 def checked(
-    path: StrPath, form: ListFormat, n_sentences: int, blank: Container[int] = ()
+    path: StrPath, form: ListFormat, n_sentences: int, blank: Container[int] = (), size: int = 0
 ) -> Iterator[NBestEntry]:
     """Yield the entries of a whole list; see `write_moses_list`.
 
-    Names with "_" are sparse features, which a hypothesis may lack.
+    Names with "_" are sparse features, which a hypothesis may lack; of cdec it may lack any.
     """
+    entries = read_list(path, form, size)
+    if form == "joshua":
+        names = dict.fromkeys(name for each in entries for name in parse_features(each, path))
+        entries = (_with_zeros(each, names, path) for each in read_list(path, form))
     first: tuple[tuple[str, int], ...] | None = None
     with_hypothesis: set[int] = set()
-    for entry in READERS[form](path):
+    for entry in entries:
         features = parse_features(entry, path)
         shape = tuple((name, len(row)) for name, row in features.items() if "_" not in name)
         first = shape if first is None else first
@@ -115,6 +130,12 @@ def checked(
             found = f"no hypothesis of sentence {number}"
             expected = f"one at least for each of the {n_sentences} sentences of the source"
             raise InputError(path, None, found, expected, "Is the list complete?")
+
+
+def _with_zeros(entry: NBestEntry, names: Iterable[str], path: StrPath) -> NBestEntry:
+    found = parse_features(entry, path)
+    rows = (" ".join([f"{name}=", *map(repr, found.get(name, (0.0,)))]) for name in names)
+    return replace(entry, features=" ".join(rows).encode())
 
 
 def _in_words(shape: tuple[tuple[str, int], ...]) -> str:
@@ -147,26 +168,6 @@ def read_marian_nbest(path: StrPath) -> Iterator[NBestEntry]:
         yield replace(parse_entry(BAR.join(known), path, line_number), line=line)
 
 
-@dataclass
-class _FairseqHypothesis:
-    """The known part of a hypothesis, in natural logarithms; None where a line is missing."""
-
-    sentence_id: int
-    words: bytes
-    score: float
-    line_number: int
-    log_prob: float | None = None
-
-    def entry(self) -> NBestEntry:
-        features = f"Score0= {self.score:.9g}"
-        if self.log_prob is not None:
-            features += f" LogProb0= {self.log_prob:.9g}"
-        words = escape_bars(self.words.strip(b" "))
-        return NBestEntry(
-            self.sentence_id, words, features.encode(), self.score, (), self.line_number
-        )
-
-
 def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
     """Yield the hypotheses as entries of an n-best list.
 
@@ -178,14 +179,18 @@ def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
             malformed.
     """
     sources: set[int] = set()
-    begun: _FairseqHypothesis | None = None
+    begun: NBestEntry | None = None
     for line_number, line in enumerate(read_lines(path), start=1):
         label = LABEL.match(line)
         if label is None:
             continue
-        kind, number, rest = label[1], _number(label[2], path, line_number), line[label.end() :]
+        kind, number = label[1], sentence_number(label[2], path, line_number)
+        score, tab, text = line[label.end() :].partition(b"\t")
+        if kind in b"HD" and not tab:
+            raise InputError(path, line_number, shown(line), HYPOTHESIS)
+        words = escape_bars(text.strip(b" "))
         if kind in b"SH" and begun is not None:
-            yield begun.entry()
+            yield begun
             begun = None
         if kind == b"S":
             sources.add(number)
@@ -193,35 +198,19 @@ def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
             if number not in sources:
                 found, expected = f"a hypothesis of sentence {number}", f"S-{number} before it"
                 raise InputError(path, line_number, found, expected)
-            score, tab, words = rest.partition(b"\t")
-            if not tab:
-                raise InputError(path, line_number, shown(line), HYPOTHESIS)
-            begun = _FairseqHypothesis(
-                number, words, _natural([score], path, line_number), line_number
-            )
+            total = _natural([score], path, line_number)
+            features = f"Score0= {total:.9g}".encode()
+            begun = NBestEntry(number, words, features, total, (), line_number)
         elif begun is None or begun.sentence_id != number:
             found = f"{kind.decode()}-{number}"
             raise InputError(path, line_number, found, f"the hypothesis H-{number} before it")
         elif kind == b"D":
-            begun.words = _text_of(rest, path, line_number)
+            begun = replace(begun, words=words)
         else:
-            begun.log_prob = _natural(rest.split(), path, line_number)
+            log_prob = _natural(score.split(), path, line_number)
+            begun = replace(begun, features=begun.features + f" LogProb0= {log_prob:.9g}".encode())
     if begun is not None:
-        yield begun.entry()
-
-
-def _text_of(rest: bytes, path: StrPath, line_number: int) -> bytes:
-    _, tab, words = rest.partition(b"\t")
-    if not tab:
-        raise InputError(path, line_number, shown(rest), "score <tab> text after D-id")
-    return words
-
-
-def _number(digits: bytes, path: StrPath, line_number: int) -> int:
-    if len(digits) > MAX_DIGITS:
-        found = f"the sentence id {shown(digits)}"
-        raise InputError(path, line_number, found, "a whole number from 0")
-    return int(digits)
+        yield begun
 
 
 def _natural(logarithms: list[bytes], path: StrPath, line_number: int) -> float:
@@ -248,8 +237,15 @@ class _Sentence:
     id: int | None = None
 
 
-def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
+def read_json_nbest(
+    path: StrPath, as_sentence: Callable[[Any], Any] = lambda value: value, what: str = SENTENCE
+) -> Iterator[NBestEntry]:
     """Yield the hypotheses as entries of an n-best list; totals are 0.
+
+    Args:
+        path: the list.
+        as_sentence: gives the value of a line in the form of this module; for another form a TypeError.
+        what: the content of a line, for errors.
 
     Raises:
         InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
@@ -257,8 +253,12 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
     """
     places: dict[str, int] = {}  # of the features: JSON objects have no order
     for line_number, line in enumerate(read_lines(path), start=1):
-        value = parse_json(line, path, line_number, SENTENCE)
-        sentence = open_record_of(_Sentence, value, path, SENTENCE, line=line_number)
+        value = parse_json(line, path, line_number, what)
+        try:
+            value = as_sentence(value)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(path, line_number, shown(line), what) from error
+        sentence = open_record_of(_Sentence, value, path, what, line=line_number)
         if not sentence.hypotheses:
             raise InputError(path, line_number, "no hypotheses", "one at least in each line")
         number = line_number - 1 if sentence.id is None else sentence.id
@@ -274,6 +274,26 @@ def read_json_nbest(path: StrPath) -> Iterator[NBestEntry]:
             features = _features(in_order, path, line_number)
             words = escape_bars(hypothesis.text.encode("utf-8", "replace").strip(b" "))
             yield NBestEntry(number, words, features, 0.0, (), line_number, line)
+
+
+def read_sockeye_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the hypotheses with Score0, minus sockeye's score, so that more is better; see `read_json_nbest`.
+
+    The score of an empty translation, which sockeye gives an empty sentence, is 0 instead of infinite.
+    """
+    return read_json_nbest(path, _sockeye_sentence, OF_SOCKEYE)
+
+
+def _sockeye_sentence(line: Any) -> dict[str, Any]:
+    texts = line.get("translations", [line.get("translation")])
+    scores = line.get("scores", [line.get("score")])
+    added = line.get("features", [{}] * len(texts))
+    rows = (score if isinstance(score, list) else [score] for score in scores)
+    hypotheses = [
+        {"text": text, "features": {f"Score{n}": -v if text else 0.0 for n, v in enumerate(row)} | own}
+        for text, row, own in zip(texts, rows, added, strict=True)
+    ]  # fmt: skip
+    return {"hypotheses": hypotheses}
 
 
 def _features(features: dict[str, float], path: StrPath, line_number: int) -> bytes:
@@ -303,37 +323,83 @@ def read_joshua_nbest(path: StrPath) -> Iterator[NBestEntry]:
         yield replace(parse_entry(known, path, line_number), line=line)
 
 
+def _read_plain_nbest(path: StrPath, size: int) -> Iterator[NBestEntry]:
+    """Yield the lines of a text as entries without features; InputError if the last sentence has fewer."""
+    line_number = 0
+    for line_number, line in enumerate(read_text_lines(path), start=1):
+        words = escape_bars(line.strip(b" "))
+        yield NBestEntry((line_number - 1) // size, words, b"", 0.0, (), line_number, line)
+    if line_number % size:
+        found = f"{line_number} lines"
+        raise InputError(path, None, found, f"{size} for each sentence, as list_size says")
+
+
 READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
     "moses": read_nbest,
     "marian": read_marian_nbest,
     "fairseq": read_fairseq_nbest,
     "jsonl": read_json_nbest,
     "joshua": read_joshua_nbest,
+    "sockeye": read_sockeye_nbest,
 }
 
 
+def read_list(path: StrPath, form: ListFormat, size: int = 0) -> Iterator[NBestEntry]:
+    """Read a list; see the readers.
+
+    Args:
+        path: the list.
+        form: its format.
+        size: number of hypotheses of each sentence in the format "plain"; 0 in all others.
+
+    Raises:
+        ConfigError: the size is missing, or the format has none.
+        InputError: a line is malformed.
+    """
+    if (form == "plain") != (size > 0):
+        raise ConfigError(
+            f"found the list format {form} and the list size {size}, expected a size above 0 for plain alone"
+        )
+    return _read_plain_nbest(path, size) if form == "plain" else READERS[form](path)
+
+
 def with_features(
-    form: ListFormat, entries: Iterable[tuple[NBestEntry, Mapping[str, float]]], path: StrPath
+    form: ListFormat,
+    entries: Iterable[tuple[NBestEntry, Mapping[str, float] | None]],
+    path: StrPath,
 ) -> Iterator[bytes]:
     """The lines of a list with features added to its entries, given as values by name; all else stays.
 
-    Lists of fairseq, which have no place for a feature, become lists of Moses. InputError if a JSON line has a
-    number that is not finite (NaN, 1e400), even in an ignored key: JSON has none to write.
+    An entry with None is left out. Lists of fairseq and plain ones, which have no place for a feature, become
+    lists of Moses. InputError if a JSON line has a number that is not finite (NaN, 1e400), even in an ignored
+    key: JSON has none to write.
     """
     place = -2 if form == "marian" else FEATURES_FIELD
     for _, group in groupby(entries, lambda each: each[0].line_number):
         own = list(group)
-        line = format_entry(own[0][0]) if form == "fairseq" else own[0][0].line
-        if form == "jsonl":
-            sentence = json.loads(line)
-            for hypothesis, (_, added) in zip(sentence["hypotheses"], own, strict=True):
-                hypothesis.setdefault("features", {}).update(added)
+        entry, added = own[0]
+        if form in ("jsonl", "sockeye"):
             try:
-                yield json.dumps(sentence, ensure_ascii=False, allow_nan=False).encode()
+                yield _json_line(entry.line, [each for _, each in own])
             except ValueError as error:
                 found, hint = "a number that is not finite", "Leave out its key"
-                raise InputError(path, own[0][0].line_number, found, "JSON", hint) from error
-            continue
-        for name, value in own[0][1].items():
-            line = with_feature(line, name, value, place)
-        yield line
+                raise InputError(path, entry.line_number, found, "JSON", hint) from error
+        elif added is not None:
+            line = format_entry(entry) if form in ("fairseq", "plain") else entry.line
+            for name, value in added.items():
+                line = with_feature(line, name, value, place)
+            yield line
+
+
+def _json_line(line: bytes, added: Sequence[Mapping[str, float] | None]) -> bytes:
+    """A line with features of its hypotheses, without those that have None."""
+    sentence = json.loads(line)
+    if "hypotheses" in sentence:
+        features = [each.setdefault("features", {}) for each in sentence["hypotheses"]]
+    else:
+        features = sentence.setdefault("features", [{} for _ in added])
+    for known, each in zip(features, added, strict=True):
+        known.update(each or {})
+    for key in {*BY_HYPOTHESIS}.intersection(sentence):
+        sentence[key] = [*compress(sentence[key], (each is not None for each in added))]
+    return json.dumps(sentence, ensure_ascii=False, allow_nan=False).encode()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.command import command, command_line
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import keep_freed_memory, loading
@@ -31,10 +30,10 @@ from moses_bridge.base.options import (
 )
 from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
-from rescorer.cli.options import ModelDirectory, RawComputeOptions
+from rescorer.cli.options import ModelDirectory, ModelFileOrDirectory, RawComputeOptions
 from rescorer.contract.choices import ColumnFormat, Control, Mean
 from rescorer.models.pretrained.settings import PretrainedSettings, parse_name
-from rescorer.tables.line_settings import LineSettings, LineTexts
+from rescorer.tables.line_settings import LineSettings, LineTexts, ListSettings
 
 if TYPE_CHECKING:
     from rescorer.contract.scorer import NamedScorer
@@ -225,8 +224,6 @@ class NBestOptions(JobsOptions):
         per_word: Divide the score by the number of words, including </s>.
         feature: Name of the feature: letters and digits.
         per_word_feature: Name of a second feature: the score divided by the number of words, including </s>.
-        list_format: Format of the list.
-        skip_bad: Give up to N hypotheses that cannot be scored the least value of their sentence.
         resume: Continue an interrupted run.
         out: N-best list to write; the suffix chooses the compression.
     """
@@ -238,15 +235,16 @@ class NBestOptions(JobsOptions):
     per_word: bool = False
     feature: str
     per_word_feature: str = ""
-    list_format: ListFormat = "moses"
-    skip_bad: Annotated[Natural, option(metavar="N")] = 0
     resume: bool = False
     out: FileOrStdout
 
 
 @command
 def nbest(
-    options: NBestOptions, pretrained: PretrainedSettings, computing: RawComputeOptions
+    options: NBestOptions,
+    settings: ListSettings,
+    pretrained: PretrainedSettings,
+    computing: RawComputeOptions,
 ) -> None:
     """Append a named feature to the entries of an n-best list.
 
@@ -272,8 +270,8 @@ def nbest(
     scorer = ensemble([each.scorer for each in named], options.mean)
     nbest, out = str(options.nbest), str(options.out)
     files = (nbest, options.source, scorer, feature, out)
-    more = (options.list_format, options.skip_bad, fingerprint(named, options.mean))
-    add_feature(*files, options.jobs, second, options.per_word, *more, options.resume)
+    more = (settings, fingerprint(named, options.mean), options.resume)
+    add_feature(*files, options.jobs, second, options.per_word, *more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,8 +281,8 @@ class LinesOptions(JobsOptions):
     Attributes:
         source: Source text; without TARGET, the text that language models score.
         target: Target text.
-        models: Model directory, or a pretrained model (KIND:DIRECTORY, see docs/pretrained.md); may be given
-            several times. Each model has a column.
+        models: Model directory, a pretrained model (KIND:DIRECTORY, see docs/pretrained.md), or an n-gram model
+            (ARPA or KenLM's binary file); may be given several times. Each model has a column.
         links: Word alignment in Pharaoh format, for models that need it.
         out: File to write; the suffix chooses the compression. [default: standard output]
         resume: Continue an interrupted run.
@@ -292,7 +290,7 @@ class LinesOptions(JobsOptions):
 
     source: Annotated[FileOrStdin, ARGUMENT]
     target: Annotated[FileOrStdin | None, ARGUMENT] = None
-    models: Annotated[tuple[ModelDirectory, ...], option("--model")]
+    models: Annotated[tuple[ModelFileOrDirectory, ...], option("--model")]
     links: FileOrStdin | None = None
     out: FileOrStdout = STANDARD_STREAM
     resume: bool = False
@@ -314,20 +312,31 @@ def lines(
     with loading():
         from rescorer.models.model import Model
         from rescorer.models.scorer_choice import refuse_settings
-        from rescorer.tables.lines import score_lines
+        from rescorer.tables.lines import LineModel, score_lines
 
     refuse_settings(options.models, pretrained)
     compute, trust_code = computing.compute, computing.trust_code
-    models = [
-        Model(path, compute, trust_code, pretrained if parse_name(path) else None)
-        for path in options.models
-    ]
-    for model in models:
+    models = []
+    for path in options.models:
         if computing.unnormalized:
-            _print_log_z(model.directory, computing.unnormalized)
-        _print_name(model.named, str(model.directory))
+            _print_log_z(path, computing.unnormalized)
+        if path.is_file():
+            models.append(LineModel(str(path), _scorer_of_ngrams(path), False))
+        else:
+            model = Model(path, compute, trust_code, pretrained if parse_name(path) else None)
+            models.append(LineModel(str(path), model.named, model.reads_source))
+        _print_name(models[-1].named, str(path))
     texts = LineTexts(options.source, options.target, options.links)
     score_lines(texts, options.out, models, settings, options.resume, options.jobs)
+
+
+def _scorer_of_ngrams(path: Path) -> NamedScorer:
+    from moses_bridge.base.provenance import file_digest
+    from rescorer.contract.scorer import NamedScorer
+    from rescorer.views.perplexity import read_ngram_model
+
+    model = read_ngram_model(path)
+    return NamedScorer(f"{model.order}-gram model", model, file_digest(path))
 
 
 @command

@@ -37,6 +37,7 @@ ColumnFormat = Literal["prob", "log"]
 
 OutputFormat = Literal["text", "json"]
 LineFormat = Literal["text", "tsv", "jsonl"]
+BadHypotheses = Literal["least", "left-out"]
 
 # Points of a map, and the meaning of a phrase's colour.
 MapKind = Literal["words", "phrases"]

@@ -1,12 +1,14 @@
-"""Settings of `rescorer lines`; they load nothing."""
+"""Settings of `rescorer lines` and `rescorer nbest`; they load nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from moses_bridge.base.choices import ListFormat
+from moses_bridge.base.config import AtLeast
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.choices import LineFormat
+from rescorer.contract.choices import BadHypotheses, LineFormat
 
 
 class LineTexts(NamedTuple):
@@ -38,3 +40,21 @@ class LineSettings:
     end: bool = True
     format: LineFormat = "text"
     skip_bad: int = 0
+
+
+@dataclass(frozen=True)
+class ListSettings:
+    """How `rescorer nbest` reads and writes a list.
+
+    Attributes:
+        list_format: Format of the list.
+        list_size: Number of hypotheses of each sentence in a list of the format plain.
+        skip_bad: Go on without a score for up to N hypotheses that cannot be scored.
+        bad_hypotheses: What becomes of them: least gives them the least score of their sentence, left-out
+            leaves them out, unless their sentence has no others.
+    """
+
+    list_format: ListFormat = "moses"
+    list_size: Annotated[int, AtLeast(0)] = 0
+    skip_bad: Annotated[int, AtLeast(0)] = 0
+    bad_hypotheses: BadHypotheses = "least"

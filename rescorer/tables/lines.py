@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from moses_bridge.base.blocks import blocks_of, map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
@@ -22,8 +23,7 @@ from moses_bridge.base.text_lines import read_parallel, say
 from moses_bridge.base.textio import StrPath, place_of
 from moses_bridge.formats.words import as_text, split_words
 from rescorer.contract.batch import Batch
-from rescorer.contract.scorer import ScoredTokens, Scorer
-from rescorer.models.model import Model
+from rescorer.contract.scorer import NamedScorer, ScoredTokens, Scorer
 from rescorer.models.reading import predicts_tokens, token_values
 from rescorer.tables.line_settings import LineSettings, LineTexts
 from rescorer.tables.pair_values import scored_pairs, within
@@ -36,10 +36,18 @@ Value = float | None
 Tokens = Iterable[tuple[bytes, float]]
 
 
+class LineModel(NamedTuple):
+    """The model of a column: its name, its scorer, and whether its values depend on a source."""
+
+    name: str
+    named: NamedScorer
+    reads_source: bool
+
+
 def score_lines(
     texts: LineTexts,
     out: StrPath,
-    models: Sequence[Model],
+    models: Sequence[LineModel],
     settings: LineSettings,
     resume: bool = False,
     jobs: int = 1,
@@ -71,11 +79,13 @@ def score_lines(
     return n_lines
 
 
-def _checked_names(texts: LineTexts, models: Sequence[Model], settings: LineSettings) -> list[str]:
+def _checked_names(
+    texts: LineTexts, models: Sequence[LineModel], settings: LineSettings
+) -> list[str]:
     """The names of the columns; what does not fit together is refused."""
     if [str(path) for path in texts].count(STANDARD_STREAM) > 1:
         raise ConfigError("standard input is one text: name files for the others")
-    names = [str(model.directory) for model in models]
+    names = [model.name for model in models]
     if len(set(names)) < len(names):
         raise ConfigError(f"a model comes twice: {', '.join(names)}")
     for name, model in zip(names, models, strict=True):
@@ -104,7 +114,7 @@ def _blocks(texts: LineTexts, n_done: int) -> Iterator[Numbered]:
 
 def _scored(
     texts: LineTexts,
-    models: Sequence[Model],
+    models: Sequence[LineModel],
     names: Sequence[str],
     settings: LineSettings,
     block: Numbered,

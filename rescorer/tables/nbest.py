@@ -9,24 +9,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from moses_bridge.base.blocks import map_in_order
-from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import LineProgress, print_note
-from moses_bridge.base.text_lines import read_text_lines, say
+from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import place_of
 from moses_bridge.formats.nbest import NBestEntry, check_feature_name, parse_features
-from moses_bridge.formats.nbest_lists import READERS, with_features
+from moses_bridge.formats.nbest_lists import read_list, with_features
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.numbered_phrases import distinct
 from rescorer.contract.scorer import Scorer
+from rescorer.tables.line_settings import ListSettings
 from rescorer.tables.pair_values import scored_pairs, within
 from rescorer.tables.partial_file import compress, open_blocks
 from rescorer.tables.source_table import table_identity
@@ -38,6 +39,7 @@ SOME_LINKS = (
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 # Enough for whole batches of the network, few enough for each processor to have blocks of its own.
 ENTRIES_AT_ONCE = 2_000
+OF_MOSES = ListSettings()
 
 
 class _Key(NamedTuple):
@@ -57,8 +59,7 @@ def add_feature(
     jobs: int = 1,
     per_word_feature: str = "",
     per_word: bool = False,
-    list_format: ListFormat = "moses",
-    skip_bad: int = 0,
+    settings: ListSettings = OF_MOSES,
     fingerprint: str = "",
     resume: bool = False,
 ) -> int:
@@ -84,26 +85,30 @@ def add_feature(
         raise ConfigError(f"two features of the name {features[0]}; give the second another name")
     refuse_overwriting([out], [nbest, source])
     sentences, named = list(read_text_lines(source)), list(zip(features, by_words, strict=False))
+    form = settings.list_format
     files = [table_identity(place_of(path)) for path in (nbest, source)]
-    content = {"files": files, "format": list_format, "features": named, "scorer": fingerprint}
+    given = asdict(replace(settings, skip_bad=0))
+    content = {"files": files, "settings": given, "features": named, "scorer": fingerprint}
     counts = Counter[str]()
     with open_blocks(place_of(out), content, resume, [nbest]) as sink:
         n_done, links = sink.progress["items"], counts if scorer.needs_links else None
-        entries = islice(READERS[list_format](nbest), n_done, None)
+        entries = islice(read_list(nbest, form, settings.list_size), n_done, None)
         blocks = _blocks(entries, nbest, source, len(sentences), features, links)
-        score = partial(_with_scores, sentences, scorer, named, nbest)
+        fills = settings.bad_hypotheses == "least"
+        score = partial(_with_scores, sentences, scorer, named, nbest, fills)
         scored = map_in_order(score, blocks, jobs)
         with LineProgress(feature, nbest, "hypotheses", n_done) as progress:
-            for block in within(skip_bad, scored, sink.progress):
-                lines = with_features(list_format, block, nbest)
+            for block in within(settings.skip_bad, scored, sink.progress):
+                lines = with_features(form, block, nbest)
                 data = b"".join(line + b"\n" for line in lines)
                 sink.append(compress(data, Path(out)), {"items": len(block)})
                 progress.update(len(block))
         sink.publish()
     n_entries = sink.progress["items"]
     if n_bad := sink.progress["bad"]:
-        told = f"{n_bad:,} of {n_entries:,} hypotheses have the least value of their sentence"
-        say(f"note: {feature}: {told}")
+        become = "have" if fills else "are left out, or, where their sentence has no others, have"
+        told = f"{n_bad:,} of {n_entries:,} hypotheses {become} the least value of their sentence"
+        print_note(f"note: {feature}: {told}")
     if counts["unlinked"] or counts["unlinked words"]:
         print_note(
             f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
@@ -175,12 +180,13 @@ def _with_scores(
     scorer: Scorer,
     features: Sequence[tuple[str, bool]],
     nbest: str,
+    fills: bool,
     block: Sequence[tuple[NBestEntry, _Key]],
-) -> tuple[list[tuple[NBestEntry, dict[str, float]]], list[InputError]]:
+) -> tuple[list[tuple[NBestEntry, dict[str, float] | None]], list[InputError]]:
     """The entries with their features, each the value, or the value per word; errors of those without one.
 
     A hypothesis repeated in a sentence is computed once. Instead of missing features there are the least ones
-    of its sentence; of a sentence without any, of the block.
+    of its sentence, or None if it does not fill them; of a sentence without any, the least ones of the block.
     """
     different, which = distinct([key for _, key in block])
     batch = Batch(
@@ -198,12 +204,15 @@ def _with_scores(
             least[key.sentence_id] = [*map(min, row, least.get(key.sentence_id, row))]
         rows.append(row)
     least_of_all = [*map(min, zip(*least.values(), strict=True))] or [0.0] * len(features)
-    lines, bad = [], []
+    lines, bad = list[tuple[NBestEntry, dict[str, float] | None]](), []
     for (entry, key), number in zip(block, which.tolist(), strict=True):
         if (row := rows[number]) is None:
             error = faults[number]
             place = (nbest, entry.line_number)
             bad.append(InputError(*place, error.found, error.expected, error.hint))
+            if not fills and key.sentence_id in least:
+                lines.append((entry, None))
+                continue
             row = least.get(key.sentence_id, least_of_all)
         lines.append((entry, {name: each for (name, _), each in zip(features, row, strict=True)}))
     return lines, bad

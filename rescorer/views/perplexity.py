@@ -252,7 +252,7 @@ def _result(
 
 @dataclass(frozen=True)
 class NgramModel:
-    """An n-gram model; a `WordScorer`.
+    """An n-gram model; a `Scorer` and a `WordScorer`.
 
     An unknown word counts with the probability of <unk>, 10^-100 if an ARPA file has none. The
     function sentence_log_probs gives natural log p of each word of a sentence and of </s>.
@@ -261,6 +261,13 @@ class NgramModel:
     order: int
     is_known: Callable[[bytes], bool]
     sentence_log_probs: Callable[[Sequence[bytes]], Iterable[float]]
+    shortlist = None
+    needs_links = False
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """Natural log p(target), </s> included, *Shape:* (n_pairs,); the sources are ignored."""
+        found = self.word_log_probs(batch)
+        return np.bincount(found.pairs, found.log_probs, len(batch))
 
     def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """See `contract.WordScorer`; the sources are ignored."""

@@ -199,6 +199,7 @@ class WorthOptions:
         models: NAME=DIRECTORY, a model to judge.
         groups: Names of the documents, one per sentence.
         list_format: Format of the list.
+        list_size: Number of hypotheses of each sentence in a list of the format plain.
         metric: Metric whose gain is asked for.
         metric_command: Command of --metric column; see `tuning rerank --help`.
         form: Output format.
@@ -210,6 +211,7 @@ class WorthOptions:
     models: Annotated[tuple[str, ...], option("--model")] = ()
     groups: InputFile | None = None
     list_format: ListFormat = "moses"
+    list_size: Annotated[int, AtLeast(0)] = 0
     metric: MetricName = "bleu"
     metric_command: str = ""
     form: Annotated[OutputFormat, option("--format")] = "text"
@@ -241,6 +243,7 @@ def worth(text: TextOptions, options: WorthOptions) -> None:
             options.metric,
             options.metric_command,
             options.seed,
+            options.list_size,
         ),
     )
     click.echo(format_worth(found, options.form), nl=False)

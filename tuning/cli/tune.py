@@ -174,6 +174,7 @@ class RerankOptions(JobsOptions, SearchOptions):
         apply: Choose from --list by these weights, without references: weights.json of a reranking, or a table.
         nbest_out: With --apply, a list to write in Moses's format, the best hypotheses first.
         list_format: Format of the lists.
+        list_size: Number of hypotheses of each sentence in lists of the format plain.
         out: Directory to write.
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             Without one, only the features in the lists are tuned, as a control.
@@ -197,6 +198,7 @@ class RerankOptions(JobsOptions, SearchOptions):
     apply: InputFile | None = None
     nbest_out: OutputFile | None = None
     list_format: Annotated[ListFormat | None, option(key="list_format")] = None
+    list_size: Annotated[Positive | None, option(key="list_size")] = None
     out: OutputDirectory
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
     models: Annotated[tuple[str, ...], option("--model")] = ()
@@ -295,7 +297,7 @@ def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:
         "a RUN": (is_run, "nbest_size resume"),
         "a RUN or --apply": (is_run or is_applied, "run_commands"),
         "--apply": (is_applied, "nbest_out"),
-        "lists": (not is_run, "dev_list apply mbr mbr_command list_format overwrite"),
+        "lists": (not is_run, "dev_list apply mbr mbr_command list_format list_size overwrite"),
         "lists with references": (not (is_run or is_applied), on_lists),
         "learning": (not is_applied, "references metric metric_command optimizer"),
     }

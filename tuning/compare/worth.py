@@ -88,12 +88,13 @@ def worth(
     metric: MetricName = "bleu",
     metric_command: str = "",
     seed: int = 1,
+    list_size: int = 0,
 ) -> Worth:
     """What each score of an n-best list is worth, given its source and one or more references.
 
     Further scores by name are `columns`, files of one number a hypothesis in the order of the list, and
     `models`, directories of `rescorer train`. `groups` has the document of each sentence; the seed is that of
-    noise and halves.
+    noise and halves; `list_size` is the number of hypotheses of each sentence in the format "plain".
 
     Raises:
         UserError: a file is malformed, a column has another number of lines than the list, two scores have one
@@ -107,7 +108,7 @@ def worth(
         documents = read_documents(Path(groups), text.source)
     features = [feature_of_model(f"{name}={model}") for name, model in (models or {}).items()]
     with temporary_directory("worth") as folder, ListFeatures(features) as added:
-        form = RerankConfig(list_format=list_format)
+        form = RerankConfig(list_format=list_format, list_size=list_size)
         full = with_features(text, folder / "list.gz", added, None, form)
         for name, path in (columns or {}).items():
             _add_column(full, name, path)

@@ -1,38 +1,63 @@
 """Minimum Bayes risk over an n-best list (Kumar & Byrne 2004): how much a hypothesis is like the others.
 
 The value of a hypothesis is the mean quality, by sentence BLEU or chrF or a user's command, that it would
-have if each other hypothesis of its sentence were the reference. As a feature of a list its weight is learned
-like any other.
+have if each other hypothesis of its sentence were the reference: the mean of a row of a matrix.
+"bleu-aggregated" and "chrf-aggregated" take the quality against one reference, whose number of each n-gram is
+the mean over the others (DeNero et al. 2009; Vamvas & Sennrich 2024), in time linear in the list. With these
+means m(g) and c(g) of the hypothesis, an order has sum_g min(c(g), m(g)) matches, sum_g c(g) n-grams of the
+hypothesis, and sum_g m(g) of the reference. As a feature of a list its weight is learned like any other.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.progress import track
+from moses_bridge.base.progress import track, unless_full
 from moses_bridge.base.text_lines import read_text_lines
-from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.base.textio import StrPath, open_write, read_lines, write_lines
 from moses_bridge.formats.nbest import parse_entry, with_feature
 from tuning.metrics.bleu import BLEU
 from tuning.metrics.bleu import MAX_ORDER as BLEU_ORDER
 from tuning.metrics.by_name import MbrMetricName
 from tuning.metrics.chrf import CHRF
 from tuning.metrics.chrf import MAX_ORDER as CHRF_ORDER
-from tuning.metrics.column_metric import Question
+from tuning.metrics.column_metric import NumberCommand, Question
 from tuning.metrics.metric import unicode
 
 FEATURE = "MBR0"
+PAIRS_AT_ONCE = 500_000  # a list of 100 for 50 sentences; some 100 MB of text for a command
+MATRICES = "the matrices that mbr_cache keeps, a .npz"
+Matrix = NDArray[np.float64]
 
-Likeness = Callable[[Sequence[tuple[bytes, Sequence[bytes]]]], Iterator[NDArray[np.float64]]]
-"""For sentences, each a source with its hypotheses, how much each hypothesis is like the others."""
+
+class Sentence(NamedTuple):
+    """The number of a sentence, its source, and its hypotheses."""
+
+    number: int
+    source: bytes
+    texts: Sequence[bytes]
+
+    @property
+    def distinct(self) -> list[bytes]:
+        """The different hypotheses, in the order of the list."""
+        return list(dict.fromkeys(self.texts))
+
+
+Likeness = Callable[[Sequence[Sentence]], Iterator[Matrix]]
+"""For each sentence, how much each hypothesis is like the others, *Shape:* (n_hypotheses,)."""
+Matrices = Callable[[Sequence[Sentence]], list[Matrix]]
 
 
 def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -> None:
@@ -54,7 +79,8 @@ def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -
         members.setdefault(entry.sentence_id, []).append(place)
         texts.append(entry.words)
     sentences = [
-        (sources[number], [texts[place] for place in places]) for number, places in members.items()
+        Sentence(number, sources[number], [texts[place] for place in places])
+        for number, places in members.items()
     ]
     values = np.zeros(len(lines))
     found_values = track(likeness(sentences), "MBR", len(members), "sentences")
@@ -64,55 +90,61 @@ def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -
     write_lines(out, [with_feature(line, FEATURE, value) for line, value in pairs])
 
 
-def likeness_by_metric(metric: Literal["bleu", "chrf"]) -> Likeness:
-    """The likeness by sentence BLEU or chrF, 0 to 1."""
-    return lambda sentences: (mbr_values(texts, metric) for _, texts in sentences)
+def aggregated_values(texts: Sequence[bytes], metric: str) -> Matrix:
+    """The quality of each hypothesis against the aggregated others, (n,); 0 for a single one."""
+    if len(texts) == 1:
+        return np.zeros(1)
+    own, theirs, matches = [], [], []
+    for counts in _ngram_counts(texts, metric):
+        means = (counts.sum(axis=0) - counts) / (len(texts) - 1)
+        own.append(counts.sum(axis=1))
+        theirs.append(means.sum(axis=1))
+        matches.append(np.minimum(counts, means).sum(axis=1))
+    return _quality(metric, *(np.stack(each, axis=-1) for each in (own, theirs, matches)))
 
 
-def mbr_values(texts: Sequence[bytes], metric: Literal["bleu", "chrf"]) -> NDArray[np.float64]:
-    """The mean quality (0 to 1) of each of a sentence's hypotheses against the others; 0 for a single one."""
-    n = len(texts)
-    if metric == "bleu":
-        units: list[Sequence[object]] = [text.split() for text in texts]
-        matches, totals = _matches(units, BLEU_ORDER)
-        own = np.repeat(totals[:, None], n, axis=1)
-        pairs = np.stack([matches, own], axis=-1).reshape(n, n, -1)
-        lengths = np.broadcast_to(totals[None, :, :1], (n, n, 1))
-        statistics = np.concatenate([pairs, lengths], axis=-1)
-        quality = BLEU.quality(statistics.reshape(n * n, -1))
-    else:
+def matrices_by_metric(sentences: Sequence[Sentence], metric: str) -> list[Matrix]:
+    """The quality (0 to 1) of the distinct hypotheses, rows, with each as the reference, a column."""
+    return [_matrix(sentence.distinct, metric) for sentence in sentences]
+
+
+def _matrix(texts: Sequence[bytes], metric: str) -> Matrix:
+    totals, matches = [], []
+    for counts in _ngram_counts(texts, metric):
+        totals.append(counts.sum(axis=1))
+        matches.append(np.empty((len(texts), len(texts)), np.int64))
+        _common(counts, matches[-1])
+    sizes = np.stack(totals, axis=-1)
+    own, theirs = np.broadcast_arrays(sizes[:, None], sizes[None])
+    return _quality(metric, own, theirs, np.stack(matches, axis=-1))
+
+
+def _quality(metric: str, own: Matrix, theirs: Matrix, matches: Matrix) -> Matrix:
+    """The quality by n-grams of the text, of its reference, and of both: (..., n_orders) -> (...)."""
+    if metric == "chrf":
+        own = np.where(theirs > 0, own, 0)
+        return CHRF.quality(np.stack([own, theirs, matches], axis=-1).reshape(*own.shape[:-1], -1))
+    rows = np.stack([matches, own], axis=-1).reshape(-1, 2 * BLEU_ORDER)
+    return BLEU.quality(np.column_stack([rows, theirs[..., 0].ravel()])).reshape(own.shape[:-1])
+
+
+def _ngram_counts(texts: Sequence[bytes], metric: str) -> Iterator[NDArray[np.int32]]:
+    """For each order, how often each text has each n-gram, *Shape:* (n, n_ngrams)."""
+    units: list[Sequence[object]] = [text.split() for text in texts]
+    if metric == "chrf":
         units = ["".join(unicode(text).split()) for text in texts]
-        matches, totals = _matches(units, CHRF_ORDER)
-        theirs = np.repeat(totals[None], n, axis=0)
-        own = np.where(theirs > 0, totals[:, None], 0)
-        statistics = np.stack([own, theirs, matches], axis=-1)
-        quality = CHRF.quality(statistics.reshape(n * n, -1))
-    table = quality.reshape(n, n)
-    return np.asarray((table.sum(axis=1) - np.diagonal(table)) / max(1, n - 1))
-
-
-def _matches(
-    texts: Sequence[Sequence[object]], max_order: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Matched n-grams of each pair of texts, and the n-grams of each text, by order.
-
-    *Shapes:* (n, n, max_order) and (n, max_order).
-    """
-    totals = np.array([[max(0, len(text) - k) for k in range(max_order)] for text in texts])
-    matches = np.zeros((len(texts), len(texts), max_order), np.int64)
-    for order in range(1, max_order + 1):
+    for order in range(1, (CHRF_ORDER if metric == "chrf" else BLEU_ORDER) + 1):
         numbers: dict[object, int] = {}
         rows = [
             [
                 numbers.setdefault(tuple(text[place : place + order]), len(numbers))
                 for place in range(len(text) - order + 1)
             ]
-            for text in texts
+            for text in units
         ]
         arrays = (np.array(row, np.int64) for row in rows)
-        counts = np.array([np.bincount(row, minlength=len(numbers)) for row in arrays])
-        _common(counts.astype(np.int32), matches[:, :, order - 1])
-    return matches, totals
+        counts = [np.bincount(row, minlength=len(numbers)) for row in arrays]
+        yield np.array(counts, np.int32)
 
 
 @njit(nogil=True)
@@ -127,66 +159,27 @@ def _common(counts, matches):  # type: ignore[no-untyped-def]
             matches[other, one] = total
 
 
-PAIRS_A_CALL = 500_000  # a list of 100 for 50 sentences; some 100 MB of text
-
-Scorer = Callable[[Sequence[Question]], list[float]]
-Sentence = tuple[bytes, Sequence[bytes]]  # a source and its hypotheses
-
-
-def likeness_by_command(score: Scorer) -> Likeness:
-    """The likeness by a command, which scores all pairs of different hypotheses of a sentence.
-
-    `score` gives the number of each question; see `NumberCommand`.
-    """
-
-    def likeness(sentences: Sequence[Sentence]) -> Iterator[NDArray[np.float64]]:
-        for block in _blocks(sentences):
-            yield from _values(block, score)
-
-    return likeness
-
-
-def _blocks(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
-    """Sentences for one call each: about `PAIRS_A_CALL` pairs, one sentence at least."""
-    block: list[Sentence] = []
-    n_pairs = 0
-    for sentence in sentences:
-        block.append(sentence)
-        n_pairs += len(set(sentence[1])) ** 2
-        if n_pairs >= PAIRS_A_CALL:
-            yield block
-            block, n_pairs = [], 0
-    if block:
-        yield block
-
-
-def _values(sentences: Sequence[Sentence], score: Scorer) -> Iterator[NDArray[np.float64]]:
-    distinct = [list(dict.fromkeys(texts)) for _, texts in sentences]
+def matrices_by_command(sentences: Sequence[Sentence], command: NumberCommand) -> list[Matrix]:
+    """The command's numbers of the distinct hypotheses, rows, with each as the reference, a column."""
     questions = [
-        Question(source, (other,), own)
-        for (source, _), texts in zip(sentences, distinct, strict=True)
-        for own in texts
-        for other in texts
+        Question(sentence.source, (other,), own)
+        for sentence in sentences
+        for own in sentence.distinct
+        for other in sentence.distinct
     ]
-    sizes = [len(texts) for texts in distinct]
-    parts = np.split(np.array(score(questions)), np.cumsum(np.square(sizes))[:-1])
-    for (_, texts), part, names in zip(sentences, parts, distinct, strict=True):
-        yield _means(texts, names, part.reshape(len(names), len(names)))
+    sizes = [len(sentence.distinct) for sentence in sentences]
+    parts = np.split(np.array(command.ask(questions)), np.cumsum(np.square(sizes))[:-1])
+    return [part.reshape(size, size) for part, size in zip(parts, sizes, strict=True)]
 
 
-def _means(
-    texts: Sequence[bytes], names: Sequence[bytes], table: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The mean number of each hypothesis, *Shape:* (n,), against the others; 0 for a single one.
-
-    The table has the number of each distinct one of `names` against each, *Shape:* (d, d).
-    """
-    if len(texts) == 1:
+def _means(sentence: Sentence, matrix: Matrix) -> Matrix:
+    """The mean number of each hypothesis, *Shape:* (n,), against the others; 0 for a single one."""
+    if len(sentence.texts) == 1:
         return np.zeros(1)
-    places = {name: place for place, name in enumerate(names)}
-    of_texts = np.array([places[text] for text in texts])
-    counts = np.bincount(of_texts, minlength=len(names))
-    means = (table @ counts - np.diagonal(table)) / (len(texts) - 1)
+    places = {text: place for place, text in enumerate(sentence.distinct)}
+    of_texts = np.array([places[text] for text in sentence.texts])
+    counts = np.bincount(of_texts, minlength=len(places))
+    means = (matrix @ counts - np.diagonal(matrix)) / (len(sentence.texts) - 1)
     return np.asarray(means[of_texts])
 
 
@@ -198,10 +191,10 @@ class MbrChoice:
         name: metric of the likeness.
         command: command of "column"; see `tuning.metrics.column_metric.NumberCommand`. {reference} is the other
             hypothesis.
-        cache: file that keeps its numbers; "" keeps none.
+        cache: file that keeps the matrices; "" keeps none.
 
     Raises:
-        ConfigError: "column" has no command, or another metric has one.
+        ConfigError: "column" has no command, another metric has one, or the matrices of none are kept.
     """
 
     name: MbrMetricName | None = None
@@ -211,8 +204,10 @@ class MbrChoice:
     def __post_init__(self) -> None:
         if self.name == "column" and not self.command:
             raise ConfigError('mbr = "column" needs a command: set mbr_command')
-        if self.name != "column" and (self.command or self.cache):
+        if self.name != "column" and self.command:
             raise ConfigError('a command belongs to mbr = "column"; leave mbr_command out')
+        if self.cache and self.name not in ("bleu", "chrf", "column"):
+            raise ConfigError(f"mbr = {self.name!r} has no matrices; leave mbr_cache out")
 
     def likeness(self) -> Likeness | None:
         """The likeness that gives the values; None for no feature.
@@ -223,10 +218,42 @@ class MbrChoice:
         """
         if self.name is None:
             return None
-        if self.name != "column":
-            return likeness_by_metric(self.name)
-        from tuning.metrics.column_metric import NumberCommand
+        metric = self.name.removesuffix("-aggregated")
+        if metric != self.name:
+            return lambda sentences: (aggregated_values(each.texts, metric) for each in sentences)
+        matrices = partial(matrices_by_metric, metric=metric)
+        if metric == "column":
+            command = NumberCommand(self.command, "the command of MBR0", ("reference",))
+            matrices = partial(matrices_by_command, command=command)
+        return partial(self._by_matrices, matrices, _kept_matrices(self.cache))
 
-        cache = Path(self.cache) if self.cache else None
-        command = NumberCommand(self.command, "the command of MBR0", ("reference",), cache)
-        return likeness_by_command(command.ask if cache is None else command.numbers)
+    def _by_matrices(
+        self, matrices: Matrices, kept: dict[str, Matrix], sentences: Sequence[Sentence]
+    ) -> Iterator[Matrix]:
+        most = max(len(sentence.distinct) for sentence in sentences)
+        for block in blocks_of(sentences, max(1, PAIRS_AT_ONCE // most**2)):
+            new = {key: each for each in block if (key := self._key(each)) not in kept}
+            found = kept | dict(zip(new, matrices([*new.values()]) if new else [], strict=True))
+            if new and self.cache:
+                kept.update(found)
+                with (
+                    unless_full(self.cache, "the matrices are not kept"),
+                    open_write(self.cache) as file,
+                ):
+                    np.savez(file, **kept)  # type: ignore[arg-type]
+            yield from (_means(each, found[self._key(each)]) for each in block)
+
+    def _key(self, sentence: Sentence) -> str:
+        parts = [f"{self.name} {self.command}".encode(), sentence.source, *sentence.distinct]
+        digest = hashlib.sha256(b"\n".join(parts)).hexdigest()
+        return f"{sentence.number}-{digest[:16]}"
+
+
+def _kept_matrices(path: str) -> dict[str, Matrix]:
+    if not (path and Path(path).exists()):
+        return {}
+    try:
+        with np.load(path) as file:
+            return dict(file)
+    except (OSError, ValueError, TypeError, AttributeError, BadZipFile, EOFError) as error:
+        raise InputError(path, None, str(error), MATRICES, "Name another file") from error

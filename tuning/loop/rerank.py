@@ -213,7 +213,7 @@ def with_features(
     sources = list(read_text_lines(text.source))
     blank = {number for number, line in enumerate(sources) if not line.split()}
     form = (config.list_format, len(sources))
-    write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
+    write_moses_list(text.nbest, *form, plain, config.word_penalty, blank, config.list_size)
     own = dense_features(plain)
     for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
         if name in own and not (name == MBR_FEATURE and likeness is None):

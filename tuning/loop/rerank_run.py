@@ -42,7 +42,10 @@ from tuning.loop.tuning_loop import CountedText, Loop, print_iteration
 
 ENDED = "the lists of one decoding are reranked"
 # Settings that do not concern a run.
-OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
+OF_LISTS = (
+    *("n_runs", "list_format", "list_size", "word_penalty"),
+    *("mbr", "mbr_command", "mbr_cache"),
+)
 
 
 def rerank_run(

@@ -103,13 +103,16 @@ class RerankConfig:
             recorded in its file.
         n_runs: of lists, the number of times the weights of a system are learned, each with a seed of its own.
         list_format: format of lists.
+        list_size: of lists of the format "plain", the number of hypotheses of each sentence.
         word_penalty: of lists, whether to add the feature WordPenalty0, minus the number of words, where they
             have none. It lets the weights correct the length of the output.
         mbr: of lists, the metric of a feature MBR0: the mean quality of a hypothesis against the others of its
-            sentence (minimum Bayes risk). None adds no such feature.
+            sentence (minimum Bayes risk); "bleu-aggregated" and "chrf-aggregated" measure it against one
+            reference with their mean numbers of n-grams. None adds no such feature.
         mbr_command: command of mbr = "column", like metric_command: it scores each hypothesis of a sentence
             with each other one as {reference}.
-        mbr_cache: file that keeps the numbers of mbr_command; "" keeps none.
+        mbr_cache: .npz that keeps the matrix of each sentence for mbr = "column", "bleu" or "chrf"; "" keeps
+            none.
         metric: what weights are tuned for: bleu, chrf, ter, word-accuracy, line-accuracy, cer or column; or
             several with weights, as bleu=0.5,chrf=0.5.
         metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
@@ -123,6 +126,7 @@ class RerankConfig:
     run_commands: bool = False
     n_runs: Annotated[int, AtLeast(1)] = 3
     list_format: ListFormat = "moses"
+    list_size: Annotated[int, AtLeast(0)] = 0
     word_penalty: bool = True
     mbr: MbrMetricName | None = None
     mbr_command: str = ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tuning.metrics.metric import MetricReferences
 
 MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "line-accuracy", "cer", "column"]
-MbrMetricName = Literal["bleu", "chrf", "column"]
+MbrMetricName = Literal["bleu", "chrf", "bleu-aggregated", "chrf-aggregated", "column"]
 LESS_IS_BETTER = ("ter", "cer")
 
 

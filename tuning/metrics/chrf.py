@@ -34,8 +34,8 @@ class ChrfMetric(Metric):
         for order in range(MAX_ORDER):
             found, expected, matches = (rows[..., 3 * order + k] for k in range(3))
             is_there = (found > 0) & (expected > 0)
-            precision += np.where(is_there, matches / np.maximum(found, 1), 0.0)
-            recall += np.where(is_there, matches / np.maximum(expected, 1), 0.0)
+            precision += np.where(is_there, matches / np.where(is_there, found, 1), 0.0)
+            recall += np.where(is_there, matches / np.where(is_there, expected, 1), 0.0)
             n_orders += is_there
         precision /= np.maximum(n_orders, 1)
         recall /= np.maximum(n_orders, 1)

@@ -56,46 +56,38 @@ CER = EditRate("cer", "CER", -1, CHARACTERS_A_WORD)
 TER = EditRate("ter", "TER", -1)
 
 
-class WordAccuracyReferences(MetricReferences):
-    """References for word accuracy; see `MetricReferences`."""
+class _EditReferences(MetricReferences):
+    """References for edits without shifts of units of a text."""
 
-    metric = WORD_ACCURACY
-
-    def units(self, text: bytes) -> Units:
-        """What is compared: words."""
-        return split_words(text)
+    units_of: Callable[[bytes], Units]
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
-        references = [[*map(self.units, texts)] for texts in self.sentences]
+        references = [[*map(self.units_of, texts)] for texts in self.sentences]
         rows = []
         for number, words in hypotheses:
-            own, others = self.units(words), references[number]
-            counts = [(Levenshtein.distance(own, other), len(other)) for other in others]
+            units = self.units_of(words)
+            counts = [(Levenshtein.distance(units, each), len(each)) for each in references[number]]
             rows.append(min(counts, key=lambda each: each[0] / max(1, each[1])))
         return np.array(rows, np.int32).reshape(-1, 2)
 
 
-class CerReferences(WordAccuracyReferences):
+class WordAccuracyReferences(_EditReferences):
+    """References for word accuracy; see `MetricReferences`."""
+
+    metric, units_of = WORD_ACCURACY, staticmethod(split_words)
+
+
+class LineAccuracyReferences(_EditReferences):
+    """References for line accuracy, whose one unit is the line; see `MetricReferences`."""
+
+    metric, units_of = LINE_ACCURACY, staticmethod(lambda text: [b" ".join(split_words(text))])
+
+
+class CerReferences(_EditReferences):
     """References for the character error rate; see `MetricReferences`."""
 
-    metric = CER
-
-    def units(self, text: bytes) -> Units:
-        """What is compared: characters."""
-        return unicode(text.strip(b" "))
-
-
-class LineAccuracyReferences(MetricReferences):
-    """References for line accuracy, the share of lines equal to a reference; see `MetricReferences`."""
-
-    metric = LINE_ACCURACY
-
-    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
-        """Statistics of hypotheses, 1 for a line that is no reference, and 1: *Shape:* (n, 2)."""
-        references = [[*map(split_words, texts)] for texts in self.sentences]
-        rows = [(split_words(words) not in references[number], 1) for number, words in hypotheses]
-        return np.array(rows, np.int32).reshape(-1, 2)
+    metric, units_of = CER, staticmethod(lambda text: unicode(text.strip(b" ")))
 
 
 class TerReferences(MetricReferences):

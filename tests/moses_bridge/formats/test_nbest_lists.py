@@ -1,4 +1,4 @@
-"""N-best lists of Moses, Marian, fairseq and in JSON lines, read as those of Moses."""
+"""N-best lists of several programs, read as those of Moses."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import without_escaped_bars
-from moses_bridge.formats.nbest_lists import checked, write_moses_list
+from moses_bridge.formats.nbest_lists import checked, read_list, write_moses_list
 
 MOSES = b"""\
 0 ||| the house .  ||| Distortion0= 0 LM0= -12.5 TranslationModel0= -1 -2 ||| -3.5
@@ -50,16 +50,33 @@ JSON = """\
 {"text": "maison |||", "features": {"LM0": -0.1, "QE": 1e-7}}]}
 {"hypotheses": [{"text": "", "features": {"LM0": -3, "QE": 0.0}}]}
 """
+# As sockeye.translate --output-type json prints it: scores are lists since version 3, also of target factors; a
+# sentence of one hypothesis and one without words have no lists.
+SOCKEYE = """\
+{"score": 0.5, "scores": [[0.5, 0.25], [2.0, 1.5]], "sentence_id": 1, "translation": "the house", \
+"translations": ["the house", "a ||| house"], "translations_factors": [{"factor1": "O O"}, {"factor1": "O"}]}
+{"score": Infinity, "sentence_id": 2, "translation": ""}
+"""
+SOCKEYE_2 = (
+    b'{"scores": [0.5, 2], "translations": ["a", "b"]}\n{"score": 1.5, "translation": "c"}\n'
+)
+# cdec leaves out features of value 0.
+CDEC = b"""\
+0 ||| the house ||| LanguageModel=-3.5 PassThrough=1 WordPenalty=-0.868589 ||| -4.3
+0 ||| a house ||| LanguageModel=-4.5 PhraseModel_0=0.25 WordPenalty=-0.868589 ||| -4.5
+"""
 
 Read = list[tuple[int, bytes, bytes]]
 
 
-def read(content: bytes, form: ListFormat, folder: Path, n_sentences: int = 2) -> Read:
+def read(
+    content: bytes, form: ListFormat, folder: Path, n_sentences: int = 2, size: int = 0
+) -> Read:
     path = folder / "list"
     path.write_bytes(content)
     return [
         (each.sentence_id, each.words, each.features)
-        for each in checked(path, form, n_sentences, blank={0, 1})
+        for each in checked(path, form, n_sentences, {0, 1}, size)
     ]
 
 
@@ -93,10 +110,54 @@ def test_names_of_features_keep_their_letters_and_digits(tmp_path: Path) -> None
 """
     assert read(lines, "joshua", tmp_path, 1) == [
         (0, b"the house", b"lm0= -3.0 tmpt0= -1.5 WordPenalty= -0.86"),
-        (0, b"a=b", b"lm0= -2.0 tmpt0= -2.5 WordPenalty= 1"),
+        (0, b"a=b", b"lm0= -2.0 tmpt0= -2.5 WordPenalty= 1.0"),
     ]
     with pytest.raises(InputError, match="list:1: found lm0 twice"):
         read(b"0 ||| a ||| lm_0=-3.0 lm0=-1.5 ||| -4.36\n", "joshua", tmp_path, 1)
+
+
+def test_features_that_cdec_leaves_out_are_0(tmp_path: Path) -> None:
+    rows = [
+        (b"-3.5", b"1.0", b"-0.868589", b"0.0"),
+        (b"-4.5", b"0.0", b"-0.868589", b"0.25"),
+    ]
+    expected = [
+        b"LanguageModel= %b PassThrough= %b WordPenalty= %b PhraseModel0= %b" % row for row in rows
+    ]
+    assert [features for _, _, features in read(CDEC, "joshua", tmp_path, 1)] == expected
+
+
+def test_sockeyes_scores_are_turned_so_that_more_is_better(tmp_path: Path) -> None:
+    """sockeye/inference.py: a score is minus a log-probability."""
+    factors = SOCKEYE.replace("Infinity", "[0, 0]").encode()
+    assert read(factors, "sockeye", tmp_path) == [
+        (0, b"the house", b"Score0= -0.5 Score1= -0.25"),
+        (0, b"a &#124;&#124;&#124; house", b"Score0= -2.0 Score1= -1.5"),
+        (1, b"", b"Score0= 0.0 Score1= 0.0"),
+    ]
+    assert read(SOCKEYE_2, "sockeye", tmp_path) == [
+        (0, b"a", b"Score0= -0.5"),
+        (0, b"b", b"Score0= -2.0"),
+        (1, b"c", b"Score0= -1.5"),
+    ]
+
+
+def test_a_plain_list_has_as_many_lines_for_each_sentence(tmp_path: Path) -> None:
+    lines = b"\xef\xbb\xbfa b\r\nc|||d\n\n \n"
+    assert read(lines, "plain", tmp_path, 2, 2) == [
+        (0, b"a b", b""),
+        (0, b"c&#124;&#124;&#124;d", b""),
+        (1, b"", b""),
+        (1, b"", b""),
+    ]
+    with pytest.raises(InputError, match="list: found 4 lines, expected 3 for each sentence, as"):
+        read(lines, "plain", tmp_path, 2, 3)
+    with pytest.raises(InputError, match="list:3: found the sentence id 2, expected an id below 2"):
+        read(lines, "plain", tmp_path, 2, 1)
+    for form, size in (("plain", 0), ("jsonl", 4)):
+        message = f"found the list format {form} and the list size {size}, expected a size above 0"
+        with pytest.raises(ConfigError, match=message):
+            read_list(tmp_path / "list", form, size)
 
 
 def test_fairseqs_text_is_that_without_subwords_and_its_logarithms_become_natural(
@@ -187,7 +248,8 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("marian", "F1= -3", "", r"list:2: found the features F0 \(1\), expected F0 \(1\), F1"),
         ("fairseq", "S-0\tla maison\n", "", "list:12: found a hypothesis of sentence 0, expected S-0"),
         ("fairseq", "D-1\t-2.0", "D-2\t-2.0", "list:9: found D-2, expected the hypothesis H-2"),
-        ("fairseq", "H-1\t-2.0\tno", "H-1\tno", "list:8: found 'H-1.tno', expected H-id"),
+        ("fairseq", "H-1\t-2.0\tno", "H-1\tno", "list:8: found 'H-1.tno', expected H-id or D-id <tab>"),
+        ("fairseq", "D-1\t-2.0\tno", "D-1\tno", "list:9: found 'D-1.tno', expected H-id or D-id <tab>"),
         ("fairseq", "-3.0000", "x", "list:10: found the score 'x -1.0000', expected finite"),
         ("fairseq", "P-1\t-3.0000 -1.0000\n", "", r"list:8: found the features Score0 \(1\), exp"),
         ("jsonl", ', "QE": 0.0', "", r"list:2: found the features LM0 \(1\), expected"),
@@ -197,12 +259,18 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("jsonl", '"text": ""', '"words": ""', "list:2: .*text"),
         ("jsonl", '{"text": ""', '{"text": "a\\nb"', "list:2: found a text of several lines"),
         ("jsonl", '"QE": 0.0}}]}', '"QE": 0.', "list:2: .* expected a sentence"),
+        ("sockeye", '"translation": ""', '"translation": "a"', "list:2: found -inf as Score0, expected a"),
+        ("sockeye", '"translation": ""', '"text": ""', "list:2: found None in .*text.* a line of sockeye"),
+        ("sockeye", ", [2.0, 1.5]]", "]", r"list:1: found '\{.*', expected a line of sockeye: \{.transl"),
+        ("sockeye", "[0.5, 0.25]", '"x"', r"list:1: found '\{.*', expected a line of sockeye"),
+        ("sockeye", SOCKEYE.splitlines()[1], "[]", r"list:2: found '\[\]', expected a line of sockeye"),
     ],
 )  # fmt: skip
 def test_a_malformed_list_is_refused_with_its_line(
     form: ListFormat, old: str, new: str, message: str, tmp_path: Path
 ) -> None:
     lists = {"moses": MOSES, "marian": MARIAN, "fairseq": FAIRSEQ, "jsonl": JSON.encode()}
+    lists["sockeye"] = SOCKEYE.encode()
     assert old.encode() in lists[form]
     path, out = tmp_path / "list", tmp_path / "out"
     path.write_bytes(lists[form].replace(old.encode(), new.encode()))

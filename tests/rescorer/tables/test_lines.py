@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -19,7 +20,7 @@ from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.cli import main
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.tables.line_settings import LineSettings, LineTexts
-from rescorer.tables.lines import score_lines
+from rescorer.tables.lines import LineModel, score_lines
 
 PAIRS = [
     ("the red house", "le maison rouge"),
@@ -120,6 +121,60 @@ def test_words_and_the_end_add_up_to_the_line(encdec: Path, texts: tuple[Path, P
     assert float(cell[0]) == pytest.approx(expected[:3].mean(), abs=1e-5)
 
 
+ARPA = b"""\
+\\data\\
+ngram 1=5
+ngram 2=2
+
+\\1-grams:
+-1.5\t<unk>
+-99\t<s>\t-0.5
+-0.7\t</s>
+-0.4\ta\t-0.25
+-0.9\tb\t-0.125
+
+\\2-grams:
+-0.2\t<s> a
+-0.3\ta b
+
+\\end\\
+"""
+DATA = Path(__file__).resolve().parents[2] / "data"
+BINARY = DATA / "kenlm" / "small.probing.gz"
+ARPA_OF_BINARY = DATA / "moses" / "extract" / "lm.o5.prune001.arpa.gz"
+
+
+def test_an_ngram_model_scores_lines(cslm: Path, tmp_path: Path) -> None:
+    """By hand, in logarithms to base 10: n-grams that are there, and by back-off; an unknown word."""
+    (tmp_path / "lm.arpa").write_bytes(ARPA)
+    (tmp_path / "text").write_text("a b\nb zebra\n\n")
+    given = (tmp_path / "text", "--model", tmp_path / "lm.arpa", "--tokens", "--format", "jsonl")
+    expected = [
+        {"a": -0.2, "b": -0.3, "</s>": -0.125 - 0.7},
+        {"b": -0.5 - 0.9, "zebra": -0.125 - 1.5, "</s>": -0.7},
+        {"</s>": -0.5 - 0.7},
+    ]
+    result = run("lines", *given, "--model", cslm)
+    for line, words in zip(result.stdout.splitlines(), expected, strict=True):
+        found = json.loads(line)
+        assert found[str(tmp_path / "lm.arpa")] == pytest.approx(math.log(10) * sum(words.values()))
+        tokens = dict(found[f"{tmp_path / 'lm.arpa'} tokens"])
+        assert tokens == pytest.approx({k: math.log(10) * v for k, v in words.items()}, abs=1e-5)
+    assert run("lines", *given, "--unnormalized").exit_code == 1
+    (tmp_path / "lm.arpa").write_bytes(b"no model\n")
+    result = run("lines", *given)
+    assert result.exit_code == 1 and "Is this an ARPA file" in result.stderr
+
+
+def test_a_binary_file_of_kenlm_gives_the_values_of_its_arpa(tmp_path: Path) -> None:
+    (tmp_path / "lm.binary").write_bytes(gzip.decompress(BINARY.read_bytes()))
+    (tmp_path / "text").write_text("the house is small\nunseen words\n")
+    both = ("--model", tmp_path / "lm.binary", "--model", ARPA_OF_BINARY)
+    for line in run("lines", tmp_path / "text", *both).stdout.splitlines():
+        binary, arpa = map(float, line.split("\t"))
+        assert binary == pytest.approx(arpa, abs=1e-4)
+
+
 def test_links_are_a_third_text(nnjm: Path, texts: tuple[Path, Path], tmp_path: Path) -> None:
     links = ["0-0 1-2 2-1", "0-0 1-1", "0-0", "0-0", "", "0-0"]
     (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
@@ -196,7 +251,7 @@ class Picky:
 @pytest.fixture
 def picky() -> Any:
     named = SimpleNamespace(scorer=Picky(), name="picky", fingerprint="1")
-    return SimpleNamespace(directory=Path("picky"), named=named, reads_source=True)
+    return LineModel("picky", named, True)
 
 
 @pytest.mark.parametrize("form", ["text", "jsonl"])

@@ -11,10 +11,11 @@ import rescorer.tables.nbest
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
-from moses_bridge.formats.nbest_lists import READERS
+from moses_bridge.formats.nbest_lists import read_list
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import Scorer
 from rescorer.models.scorer_choice import RandomScorer
+from rescorer.tables.line_settings import ListSettings
 from rescorer.tables.nbest import add_feature
 
 SOURCE = b"zero\nun e\ntwo\n"
@@ -299,6 +300,17 @@ JSON = """\
             .replace("{}", '{"A": 1000.0}')
             .encode(),
         ),
+        (
+            "sockeye",
+            b'{"scores": [0.5, 2], "translations": ["c", "a b"]}\n{"translation": "d", "score": 1}\n',
+            b'{"scores": [0.5, 2], "translations": ["c", "a b"], "features": [{"A": 1001.0}, {"A": 1002.0}]}\n'
+            b'{"translation": "d", "score": 1, "features": [{"A": 2001.0}]}\n',
+        ),
+        (
+            "plain",
+            b"c\na b\n",
+            b"0 ||| c  ||| A= 1001.000000  ||| 0\n0 ||| a b  ||| A= 1002.000000  ||| 0\n",
+        ),
     ],
 )
 def test_a_list_of_another_program_keeps_its_format(
@@ -306,10 +318,12 @@ def test_a_list_of_another_program_keeps_its_format(
 ) -> None:
     path, out = source.parent / "nbest", source.parent / "out"
     path.write_bytes(nbest)
-    add_feature(str(path), source, LengthsInThousands(), "A", str(out), list_format=form)
+    settings = ListSettings(form, 2 if form == "plain" else 0)
+    add_feature(str(path), source, LengthsInThousands(), "A", str(out), settings=settings)
     assert out.read_bytes() == expected
-    again = [entry.words for entry in READERS["moses" if form == "fairseq" else form](out)]
-    assert again == [entry.words for entry in READERS[form](path)]
+    again = read_list(out, "moses" if form in ("fairseq", "plain") else form)
+    given = read_list(path, form, settings.list_size)
+    assert [entry.words for entry in again] == [entry.words for entry in given]
 
 
 @pytest.mark.parametrize("number", ["1e400", "NaN", "[-Infinity]"])
@@ -340,7 +354,7 @@ def test_hypotheses_without_a_value_get_the_least_one_of_their_sentence(
     nbest, out = source.parent / "nbest", source.parent / "out"
     nbest.write_text("".join(f"{at} ||| {words} ||| ||| 0\n" for at, words in lines))
     given = (str(nbest), source, NoSingleWords(), "A", str(out), 1, "B")
-    add_feature(*given, skip_bad=3)
+    add_feature(*given, settings=ListSettings(skip_bad=3))
     found = [parse_features(entry, out) for entry in read_nbest(out)]
     assert [row["A"][0] for row in found] == [1004, 1002, 1002, 1002, 2005, 1002]
     assert [row["B"][0] for row in found] == pytest.approx(
@@ -351,7 +365,54 @@ def test_hypotheses_without_a_value_get_the_least_one_of_their_sentence(
     assert "nbest:4: found the score nan" in told
     assert "A: 3 of 6 hypotheses have the least value of their sentence" in told
     with pytest.raises(InputError, match="nbest:6: found 1 word"):
-        add_feature(*given, skip_bad=2)
+        add_feature(*given, settings=ListSettings(skip_bad=2))
+
+
+JSON_OF_BAD = """\
+{"hypotheses": [{"text": "a"}, {"text": "a b"}, {"text": "a b c d"}], "tags": [1, 2, 3]}
+{"hypotheses": [{"text": "a"}]}
+"""
+SOCKEYE_OF_BAD = """\
+{"translations": ["a", "a b", "a b c d"], "scores": [1, 2, 3], "tags": [1, 2, 3], \
+"features": [{}, {}, {"B": 1}]}
+{"translation": "a", "score": 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "nbest", "expected"),
+    [
+        (
+            "moses",
+            "0 ||| a ||| ||| 0\n0 ||| a b ||| ||| 0\n0 ||| a b c d ||| ||| 0\n1 ||| a ||| ||| 0\n",
+            "0 ||| a b ||| A= 1002.000000 ||| 0\n0 ||| a b c d ||| A= 1004.000000 ||| 0\n"
+            "1 ||| a ||| A= 1002.000000 ||| 0\n",
+        ),
+        (
+            "jsonl",
+            JSON_OF_BAD,
+            '{"hypotheses": [{"text": "a b", "features": {"A": 1002.0}}, '
+            '{"text": "a b c d", "features": {"A": 1004.0}}], "tags": [1, 2, 3]}\n'
+            '{"hypotheses": [{"text": "a", "features": {"A": 1002.0}}]}\n',
+        ),
+        (
+            "sockeye",
+            SOCKEYE_OF_BAD,
+            '{"translations": ["a b", "a b c d"], "scores": [2, 3], "tags": [1, 2, 3], '
+            '"features": [{"A": 1002.0}, {"B": 1, "A": 1004.0}]}\n'
+            '{"translation": "a", "score": 1, "features": [{"A": 1002.0}]}\n',
+        ),
+    ],
+)
+def test_hypotheses_without_a_value_are_left_out_unless_their_sentence_has_no_others(
+    source: Path, form: ListFormat, nbest: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_text(nbest)
+    settings = ListSettings(form, skip_bad=2, bad_hypotheses="left-out")
+    add_feature(str(path), source, NoSingleWords(), "A", str(out), settings=settings)
+    assert out.read_text() == expected
+    assert "A: 2 of 4 hypotheses are left out, or, where" in capsys.readouterr().err
 
 
 def test_an_interrupted_run_is_continued(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
