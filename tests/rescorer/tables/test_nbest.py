@@ -331,7 +331,9 @@ def test_no_list_of_json_gets_what_json_lacks(source: Path, number: str) -> None
     path, out = source.parent / "nbest", source.parent / "out"
     path.write_text(JSON.replace('{"id": 0', f'{{"other": {number}, "id": 0'))
     with pytest.raises(InputError, match="nbest:1: found a number that is not finite"):
-        add_feature(str(path), source, LengthsInThousands(), "A", str(out), list_format="jsonl")
+        add_feature(
+            str(path), source, LengthsInThousands(), "A", str(out), settings=ListSettings("jsonl")
+        )
     assert not out.exists()
 
 
