@@ -192,7 +192,7 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
         scores[row : row + n_rows, column : column + n_columns] = part.scores
         row, column = row + n_rows, column + n_columns
     joined: dict[str, Any] = {
-        name: (_join_starts if name.endswith("_starts") else np.concatenate)(arrays)
+        name: _join_starts(arrays) if name.endswith("_starts") else np.concatenate(arrays)
         for name, *arrays in zip(TableRows._fields, *parts, strict=True)
         if name != "scores"
     }
