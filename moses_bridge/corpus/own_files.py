@@ -133,17 +133,17 @@ def _parse(path: Path) -> Any:
 
 def _is_source(path: Path, language: str, source: str, target: str) -> bool:
     name = language.strip()
-    if not name or _fits(name, target):
+    code = re.split(r"[.@]", name)[0]
+    if not name or _fits(code, target):
         return False
-    if _fits(name, source):
+    if _fits(code, source):
         return True
     raise InputError(path, None, f'"Language: {name}"', f"translations into {target} or {source}")
 
 
 def _fits(name: str, language: str) -> bool:
     """Whether a language is the requested one, or a region of it: "fr_CA" and "fr"."""
-    plain = re.split(r"[.@]", name)[0].replace("-", "_").casefold()
-    return plain == language.casefold() or plain.startswith(language.casefold() + "_")
+    return (_plain(name) + "-").startswith(_plain(language) + "-")
 
 
 def _texts(catalogue: Any) -> Iterator[tuple[str, str]]:
@@ -193,14 +193,10 @@ Unit = list[tuple[str, str]]
 
 
 def _text_in(unit: Unit, language: str) -> str | None:
-    wanted = _plain(language)
-    found = None
-    for name, text in unit:
-        if _plain(name) == wanted:
-            return text
-        if found is None and _plain(name).startswith(wanted + "-"):
-            found = text
-    return found
+    fitting = [
+        (_plain(name) != _plain(language), text) for name, text in unit if _fits(name, language)
+    ]
+    return min(fitting, key=lambda found: found[0])[1] if fitting else None
 
 
 def _plain(language: str) -> str:

@@ -210,7 +210,7 @@ def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
     kept = []
     for pair in pairs:
         left, right = normalized(pair.source), normalized(pair.target)
-        if not _has_letter(left) or not _has_letter(right):
+        if not (any(map(str.isalpha, left)) and any(map(str.isalpha, right))):
             dropped["no words"] += 1
         elif left == right:
             dropped["untranslated"] += 1
@@ -222,10 +222,6 @@ def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
 def normalized(text: str) -> str:
     """Text reduced for comparison: words alone, in small letters."""
     return NOT_A_WORD.sub(" ", text.casefold()).strip() or text
-
-
-def _has_letter(text: str) -> bool:
-    return any(character.isalpha() for character in text)
 
 
 def _tokenize(

@@ -70,7 +70,7 @@ class TableRows(NamedTuple):
         words: int32, target word numbers.
         link_starts: (n_rows + 1,) int64, the start of a row's links in `links`.
         links: uint8, the text of the fourth column.
-        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`.
+        sparse_starts: (n_rows + 1,) int64, the start of a row's text in `sparse`; empty if no row has one.
         sparse: uint8, the text of the sixth column.
         scores: (n_rows, n_scores) float32, natural logarithms, at least -100.
     """
@@ -124,6 +124,8 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
     parts = [_read_rows(file, source_words, target_words, trie) for file in files]
     first_rows = np.cumsum([0, *(len(part.nodes) for part in parts)])
     rows = _join_rows(parts)
+    if not len(rows.sparse):
+        rows = rows._replace(sparse_starts=np.zeros(0, np.int64))
     node_starts, node_rows = _rows_by_node(rows.nodes, len(trie))
     table = LoadedTable(
         tuple(files), first_rows, rows, trie.tables, source_words.tables, node_starts, node_rows
@@ -192,7 +194,7 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
         scores[row : row + n_rows, column : column + n_columns] = part.scores
         row, column = row + n_rows, column + n_columns
     joined: dict[str, Any] = {
-        name: (_join_starts if name.endswith("_starts") else np.concatenate)(arrays)
+        name: _join_starts(arrays) if name.endswith("_starts") else np.concatenate(arrays)
         for name, *arrays in zip(TableRows._fields, *parts, strict=True)
         if name != "scores"
     }

@@ -74,6 +74,8 @@ class SparseModel:
         As in Moses (ScoreComponentCollection::Assign), a malformed number is 0, and nothing after it is read.
         """
         rows = self.table.rows
+        if not len(rows.sparse_starts):
+            return {}
         text = rows.sparse[rows.sparse_starts[row] : rows.sparse_starts[row + 1]].tobytes()
         tokens = split_words(text)
         owner = self.tables[int(np.searchsorted(self.table.first_rows, row, "right")) - 1]

@@ -237,10 +237,11 @@ def _computed(
     """Blocks of rows with combined scores, and added counts."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
         scores = read_values(block).combined(weights).tolist()
-        counts, lines = [], []
+        counts: list[list[float]] = []
         if isinstance(read_values, CountValues):
             columns_of_counts = [each @ weights[0] for each in read_values.counts(block)]
             counts = np.stack(columns_of_counts, axis=1).tolist()
+        lines = []
         for place, pair in enumerate(block):
             table, row = pair.first
             n_first[table] += 1

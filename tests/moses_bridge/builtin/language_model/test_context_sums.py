@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.base.array_file import ArrayFiles, parts
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.builtin.language_model.kneser_ney import ContextSums, Shares
 
 N_CONTEXTS, N_NGRAMS = 90, 1000
@@ -37,11 +37,17 @@ def test_sums_are_those_of_one_pass(tmp_path: Path, at_once: int) -> None:
             assert np.array_equal(own_weights, weights[contexts[first:end]])
 
 
-def test_contexts_that_fit_stay_in_memory(tmp_path: Path) -> None:
+def test_contexts_that_fit_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[type[np.float64]] = []
     with ArrayFiles(tmp_path) as files:
-        new, opened = files.new, list[object]()
-        files.new = lambda kind: opened.append(kind) or new(kind)  # type: ignore[method-assign, func-returns-value]
+        new = files.new
+
+        def watched(kind: type[np.float64]) -> ArrayFile[np.float64]:
+            opened.append(kind)
+            return new(kind)
+
+        monkeypatch.setattr(files, "new", watched)
         ContextSums(10, files, 10)
         assert not opened
         ContextSums(11, files, 10)
-        assert opened == [np.float64, np.float64]
+        assert len(opened) == 2
