@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -137,16 +137,7 @@ def score(
     on_cluster = cluster.address is not None
     compute = (replace(computing, device="auto") if on_cluster else computing).compute
     choice = ScorerChoice(
-        models=named.models,
-        mean=named.mean,
-        control=named.control,
-        seed=named.seed,
-        compute=compute,
-        commands=named.commands,
-        with_links=named.with_links,
-        factories=named.factories,
-        trust_code=computing.trust_code,
-        pretrained=pretrained,
+        **asdict(named), compute=compute, trust_code=computing.trust_code, pretrained=pretrained
     )
     scorers = choice.named()
     table, out = str(options.table), str(options.out)

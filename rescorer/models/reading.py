@@ -132,7 +132,7 @@ class MatrixReader(Protocol):
     """A maker of attention matrices of pairs."""
 
     def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
-        """The weights of each pair; see `tries.attention_matrix.AttentionReader`."""
+        """The weights of each pair; see `tries.generation.AttentionReader`."""
 
 
 class RightToLeftReader:

@@ -170,8 +170,7 @@ def train(
             lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
         )
         network = prepared.network.to(device)
-        config = {key: value for key, value in asdict(settings).items() if key != "loop"}
-        fixed = {"config": config, "seed": seed, "data": prepared.digest}
+        fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
         if first is not None:
             first.give_weights(prepared)
             fixed["start"] = first.digest
@@ -232,6 +231,10 @@ def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
     plain = [Path(path) for path in files if not is_stream(path)]
     digests = digests_by_name((path, file_digest(path)) for path in plain)
     return {"version": package_version(), "files": digests}
+
+
+def _without_loop(settings: Any) -> dict[str, Any]:
+    return {key: value for key, value in asdict(settings).items() if key != "loop"}
 
 
 def _check_files(data: Data, kind: DataKind, architecture: str) -> None:

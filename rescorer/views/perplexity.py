@@ -105,19 +105,14 @@ class PerplexityReport:
         )
         titles = ("model", "kind", "perplexity without these", "with <unk>", "its unknown words")
         rows = [titles, *(_cells(model) for model in self.models)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join([head, *(_aligned(row, widths) for row in rows)])
+        columns = enumerate(zip(*rows, strict=True))
+        forms = [f"{'<' if n < 2 else '>'}{max(map(len, column))}" for n, column in columns]
+        return "\n".join([head, *("  ".join(map(format, row, forms)) for row in rows)])
 
 
 def _cells(one: ModelPerplexity) -> tuple[str, ...]:
     known = "-" if one.perplexity is None else f"{one.perplexity:.2f}"
     return one.model, one.kind, known, f"{one.perplexity_with_unknown:.2f}", f"{one.n_unknown:,}"
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-    right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-    return "  ".join([*left, *right])
 
 
 def load_text_model(

@@ -8,6 +8,7 @@ held-out text, so that both have the same mean. For others they are the softmax 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,12 +65,12 @@ class RawValues:
         return np.asarray(logits.cpu().numpy())
 
 
+@dataclass(frozen=True)
 class NormalisedValues:
     """The words' log-probabilities by a softmax, exact or estimated."""
 
-    def __init__(self, hidden: HiddenLayers, layer: OutputLayer) -> None:
-        self.hidden = hidden
-        self.layer = layer
+    hidden: HiddenLayers
+    layer: OutputLayer
 
     @torch.inference_mode()
     def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> NDArray[np.float32]:

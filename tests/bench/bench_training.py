@@ -231,7 +231,7 @@ def held_out_loss(task: Task) -> float:
     return loss
 
 
-class OnePool:
+class OnePool(PairPools):
     """Pairs in memory."""
 
     def __init__(self, data: EncodedPairs) -> None:

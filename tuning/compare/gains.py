@@ -11,7 +11,7 @@ from scipy.stats import chi2, t
 
 from moses_bridge.base.errors import ConfigError
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
-from tuning.compare.significance import holm
+from tuning.compare.significance import LEVEL, holm
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ def _corrected(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
     ]
 
 
-LEVEL = 0.05  # of the intervals
 FEWEST_TABLES = 2
 
 

@@ -313,14 +313,12 @@ class Loop:
         """
         if self.has_dropped_none:
             return ""
-        gain = self.text.counter.metric.sign * ((iteration.pool_bleu or 0.0) - iteration.value)
         if change < self.config.min_weight_change:
             return "weights settled"
-        if self.config.keep == "last":
+        if self.config.keep == "last" or len(self.run.iterations) == 1:
             return ""
-        if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
-            return "no further gain expected on the pool"
-        return ""
+        gain = self.text.counter.metric.sign * ((iteration.pool_bleu or 0.0) - iteration.value)
+        return "no further gain expected on the pool" if gain < self.config.min_pool_gain else ""
 
 
 def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:

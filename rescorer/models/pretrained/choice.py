@@ -40,7 +40,7 @@ def scorer_of_pretrained(
 
         scorer: SubwordScorer = load_ctranslate2(directory, settings, compute, kind.has_source)
     elif name.kind == "hf-mlm":
-        from rescorer.models.pretrained.masked import load_masked
+        from rescorer.models.pretrained.hugging_face import load_masked
 
         scorer = load_masked(directory, settings, compute)
     else:

@@ -15,7 +15,7 @@ from rescorer.contract.compute import Compute
 from rescorer.models.pretrained.settings import PretrainedSettings
 
 if TYPE_CHECKING:
-    from rescorer.models.pretrained.masked import MaskedScorer
+    from rescorer.models.pretrained.hugging_face import MaskedScorer
 
 TEXTS = [
     b"la maison est petite",
@@ -28,7 +28,7 @@ PAIRS = Batch([b""] * len(TEXTS), TEXTS)
 
 
 def load(directory: Path) -> MaskedScorer:
-    from rescorer.models.pretrained.masked import load_masked
+    from rescorer.models.pretrained.hugging_face import load_masked
 
     return load_masked(directory, PretrainedSettings(detokenize=False), Compute(device="cpu"))
 
@@ -56,9 +56,9 @@ def plain_values(directory: Path, texts: list[bytes]) -> list[list[float]]:
 def test_values_are_those_of_one_masked_word_at_a_time(
     bert: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    import rescorer.models.pretrained.masked
+    import rescorer.models.pretrained.hugging_face
 
-    monkeypatch.setattr(rescorer.models.pretrained.masked, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(rescorer.models.pretrained.hugging_face, "LOGITS_AT_ONCE", at_once)
     expected, scorer = plain_values(bert, TEXTS), load(bert)
     found = scorer.subword_log_probs(PAIRS)
     for own, values in zip(found, expected, strict=True):
