@@ -100,7 +100,7 @@ def test_an_asked_program_answers_and_ends_with_its_input() -> None:
     program.input.flush()
     assert program.output.readline() == b"a question\n"
     assert program.status(0.0) is None
-    assert program.end() == 3
+    assert program.end(60.0) == 3
     assert program.messages() == "bye"
     program.close()
 

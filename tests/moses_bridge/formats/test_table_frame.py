@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +42,11 @@ def test_a_table_read_and_written_is_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_tables_of_moses_are_the_same_bytes(golden: Path, tmp_path: Path) -> None:
+    """The first 30,000 rows."""
     for path in sorted((golden / "extract").glob("phrase-table*"))[:1]:
-        write_frame(read_frame(path), tmp_path / "out")
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as rows:
+            content = b"".join(islice(rows, 30_000))
+        write_frame(read_frame(table(tmp_path, content)), tmp_path / "out")
         assert (tmp_path / "out").read_bytes() == content
 
 

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from moses_bridge.builtin.decoder.model import load_model
-from moses_bridge.builtin.decoder.weighted_model import choose, make_weighted_model
+from moses_bridge.builtin.decoder.options import choose_for_sentence
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 
 def test_table_limit_cuts_by_weighted_score_with_the_language_model(
@@ -20,7 +23,7 @@ def test_table_limit_cuts_by_weighted_score_with_the_language_model(
     weights = model.weight_vector({"WordPenalty0": [-0.3], "LM0": [0.7], "PhrasePenalty0": [2]})
     weighted = make_weighted_model(model, weights)
     node = int(model.table.rows.nodes[0])
-    choose(node, weighted)
+    choose_for_sentence(np.zeros(1, np.int32), model.max_phrase_words, weighted)
     kenlm_model = kenlm.Model(str(tmp_path / "lm.arpa"))
 
     def estimate(row: int) -> float:
