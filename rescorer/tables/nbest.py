@@ -18,7 +18,7 @@ from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import LineProgress, print_note
+from moses_bridge.base.progress import LineProgress
 from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import place_of
 from moses_bridge.formats.nbest import NBestEntry, check_feature_name, parse_features
@@ -105,7 +105,7 @@ def add_feature(
         told = f"{n_bad:,} of {n_entries:,} hypotheses have the least value of their sentence"
         say(f"note: {feature}: {told}")
     if counts["unlinked"] or counts["unlinked words"]:
-        print_note(
+        say(
             f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
             f"{counts['unlinked words']} of the {counts['words']} words of the others: {SOME_LINKS}"
         )
