@@ -27,8 +27,8 @@ from types import FrameType
 from typing import IO
 
 from moses_bridge.base.errors import ToolError, UserError
-from moses_bridge.base.progress import print_note
 from moses_bridge.base.streams import mend_streams
+from moses_bridge.base.text_lines import say
 from moses_bridge.base.textio import StrPath, open_read
 
 STDERR_TAIL_BYTES = 2000
@@ -74,7 +74,7 @@ def run_program(command: Sequence[str], stdin_path: StrPath | None = None) -> by
             raise ToolError(command, process.returncode, error_tail(stderr))
         for line in error_tail(stderr).splitlines():
             if line.startswith("note: "):
-                print_note(line)
+                say(line)
         return output
 
 

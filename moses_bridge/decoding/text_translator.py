@@ -13,7 +13,7 @@ from typing import Self
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import open_record_of, read_json
-from moses_bridge.base.text_lines import decoded_line
+from moses_bridge.base.text_lines import decoded_line, say
 from moses_bridge.base.textio import StrPath, open_write, read_line_blocks
 from moses_bridge.decoding.builtin_decoder import SEARCH, BuiltinDecoder
 from moses_bridge.decoding.interface import DecoderConfig, UnknownWords
@@ -137,10 +137,15 @@ class TextTranslator:
 
 
 def _tuned_decoder(path: Path, run_commands: bool) -> DecoderConfig:
-    """The settings of the decoder in a weights.json, whose neural models may be started."""
+    """The settings of the decoder in a weights.json, whose neural models may be started.
+
+    What it says against the weights is printed.
+    """
     tuned = read_json(path)
     found = tuned.get("decoder") if isinstance(tuned, dict) else None
     decoder = open_record_of(DecoderConfig, found, path, "the weights.json of a tuning run")
+    if caution := tuned.get("caution"):
+        say(f"warning: {path}: {caution}")
     if tuned.get("nbest_features") or tuned.get("fixed_search"):
         raise ConfigError(
             f"{path}: this system reranks n-best lists: `tuning decode` does so with tokenised text, "

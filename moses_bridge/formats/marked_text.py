@@ -19,7 +19,9 @@ from moses_bridge.formats.words import split_words, to_number
 
 TAG = re.compile(rb"<(/?)([A-Za-z][^\s/>]*)([^>]*?)(/?)\s*>")
 TAG_BEGIN = re.compile(rb"<(?=/?[A-Za-z])")
-ATTRIBUTE = re.compile(rb'([A-Za-z-]+)="((?:[^"\\]|\\.)*)"')
+ATTRIBUTE = re.compile(rb'\b([a-z-]+)="((?:[^"\\]|\\.)*)"')
+# Left of attributes that Moses ignores in silence: translation='x', span = "0-1", Prob="1".
+MISWRITTEN = re.compile(rb"\b(?:translation|english|prob|span)\s*=", re.IGNORECASE)
 SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 SEPARATOR = b"||"
 TRANSLATION, OLDER_NAME = b"translation", b"english"
@@ -101,6 +103,8 @@ def parse_marked(line: bytes, place: Place) -> MarkedText:
         here = len(split_words(text))
         if name in NOT_BUILT_IN:
             raise _fault(place, tag, "a translation; the built-in decoder has no such tag")
+        if MISWRITTEN.search(ATTRIBUTE.sub(b"", content)):
+            raise _fault(place, tag, 'attributes such as translation="x" and span="0-1"')
         if not closes:
             opened.append(_OpenTag(name, here, dict(ATTRIBUTE.findall(content))))
         if closes or is_unary:

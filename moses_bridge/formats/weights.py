@@ -15,7 +15,7 @@ from typing import Any
 from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import parse_json
-from moses_bridge.base.progress import print_note
+from moses_bridge.base.text_lines import say
 from moses_bridge.base.textio import StrPath, read_bytes, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     WEIGHT_FILE,
@@ -59,7 +59,7 @@ def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]
     if of_run:
         check_complete(weights, wanted, path)
     if kept := [name for name in wanted if name not in weights]:
-        print_note(f"{os.fspath(path)}: has no weight of {', '.join(kept)}: {os.fspath(ini)} has")
+        say(f"{os.fspath(path)}: has no weight of {', '.join(kept)}: {os.fspath(ini)} has")
     return weights
 
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from moses_bridge.base.blocks import map_in_order
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.progress import LineProgress, print_note
-from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.progress import LineProgress
+from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import place_of
 from moses_bridge.formats.nbest import NBestEntry, check_feature_name, parse_features
 from moses_bridge.formats.nbest_lists import read_list, with_features
@@ -108,9 +108,9 @@ def add_feature(
     if n_bad := sink.progress["bad"]:
         become = "have" if fills else "are left out, or, where their sentence has no others, have"
         told = f"{n_bad:,} of {n_entries:,} hypotheses {become} the least value of their sentence"
-        print_note(f"note: {feature}: {told}")
+        say(f"note: {feature}: {told}")
     if counts["unlinked"] or counts["unlinked words"]:
-        print_note(
+        say(
             f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
             f"{counts['unlinked words']} of the {counts['words']} words of the others: {SOME_LINKS}"
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.provenance import file_digest
+from moses_bridge.base.text_lines import say
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from tuning.loop.fingerprints import check_unchanged, refuse_commands
@@ -39,6 +40,8 @@ def translate_runs(
     if not run_commands:
         refuse_new_commands(runs, source)
     check_unchanged(runs)
+    for path, run in runs.items():
+        say(f"warning: {path}: {run.caution}" if run.caution else "")
     return translate_all(runs, source, jobs, run_commands)
 
 

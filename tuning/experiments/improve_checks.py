@@ -60,6 +60,7 @@ class _Text:
     sources: list[bytes] = field(default_factory=list)
     escaped: int | None = None
     plain: int | None = None
+    capital: int | None = None
 
 
 def check_inputs(settings: ImproveSettings) -> Facts:
@@ -72,7 +73,7 @@ def check_inputs(settings: ImproveSettings) -> Facts:
         partial(_check_model, settings.ini),
     ]
     of_files += [partial(_read_text, part, settings, text) for part, text in texts.items()]
-    together = (_check_links, _check_escapes, _check_dev)
+    together = (_check_links, _check_form, _check_dev)
     for checks in (of_files, [partial(check, settings, texts) for check in together]):
         for check in checks:
             try:
@@ -136,6 +137,8 @@ def _read_text(part: str, settings: ImproveSettings, text: _Text) -> None:
                 raise InputError(path, number, "'|||', which separates columns", "&#124;", hint)
         text.escaped = text.escaped or (number if any(map(ESCAPED.search, lines)) else None)
         text.plain = text.plain or (number if any(map(PLAIN.search, lines)) else None)
+        has_capital = any(line != line.lower() for line in lines)
+        text.capital = text.capital or (number if has_capital else None)
         text.n_target_words += len(lines[1].split())
         text.sources.append(lines[0])
     if len(text.sources) < 2:
@@ -150,20 +153,18 @@ def _check_links(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
         raise InputError(links, None, f"{n_lines:,} lines of word links", expected)
 
 
-def _check_escapes(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
-    """Refuse plain quotes and brackets where the training text has escaped ones alone, and the reverse."""
+def _check_form(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
+    """Refuse quotes that are plain or escaped, and capitals, where the training text has none of the kind."""
     train = texts.get("train", _Text(Path()))
     for text in texts.values():
-        for found, wrong, right in (
-            ("plain", train.plain, train.escaped),
-            ("escaped", train.escaped, train.plain),
+        for found, line, wrong, right in (
+            ("quotes or brackets plain", text.plain, train.plain, train.escaped),
+            ("quotes or brackets escaped", text.escaped, train.escaped, train.plain),
+            ("capitals", text.capital, train.capital, train.sources),
         ):
-            line: int | None = getattr(text, found)
             if line and right and not wrong:
-                hint = f"{train.path} has none; tokenise all texts in the same way"
-                raise InputError(
-                    text.path, line, f"quotes or brackets {found}", "the other form", hint
-                )
+                hint = f"The training text, {train.path}, has none; make all texts in the same way"
+                raise InputError(text.path, line, found, "the other form", hint)
 
 
 def _check_dev(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:

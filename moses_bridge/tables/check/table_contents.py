@@ -22,13 +22,16 @@ TWICE = "rows with the pair of an earlier row"
 EMPTY_TARGET = "rows with an empty target"
 NOT_ASCII = "rows in UTF-8 beyond ASCII"
 NOT_UTF8 = "rows not in UTF-8 (Moses takes them byte by byte)"
-UNICODE_BLANKS = "rows with U+00A0, U+0085, U+2028 or the like (letters to Moses, blanks to others)"
+UNICODE_BLANKS = (
+    "rows with U+00A0, U+2028, U+200B, U+FEFF (a byte order mark) or the like, letters to Moses"
+)
 CARRIAGE_RETURNS = "rows that end in CR LF"
 RETURNS_IN_WORDS = "rows with CR inside (a letter to Moses, the end of a line to others)"
 
-# NO-BREAK SPACE, NEXT LINE, and U+1680, U+2000-200A, U+2028-2029, U+202F, U+205F, U+3000.
+# NO-BREAK SPACE, NEXT LINE, U+1680, U+2000-200B, U+2028-2029, U+202F, U+205F, U+2060, U+3000, U+FEFF.
 _UNICODE_BLANK = re.compile(
-    rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
+    rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]"
+    rb"|\xe3\x80\x80|\xef\xbb\xbf"
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.base import programs
+from moses_bridge.base import programs, progress
 from moses_bridge.base.errors import InputError, ToolError, UserError
 from moses_bridge.base.programs import (
     InteractiveProgram,
@@ -80,7 +80,10 @@ def test_a_failure_tells_the_last_words() -> None:
     assert len(error.value.stderr_tail) <= 2000
 
 
-def test_notes_of_a_program_that_succeeds_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_of_a_program_that_succeeds_are_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(progress._VISIBLE, "progress", False)  # as by --quiet
     told = "loaded\\nnote: 3 of 4 are empty\\nfootnote: none"
     run_program(python(f"import sys; sys.stderr.write('{told}')"))
     assert capsys.readouterr().err == "note: 3 of 4 are empty\n"

@@ -159,6 +159,13 @@ def test_the_weights_of_a_tuning_are_used(system: Path) -> None:
     assert result.stdout == "gratuit\n"
 
 
+def test_what_speaks_against_the_weights_is_said(
+    system: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moses_bridge.load(tuned(system, caution="it is 0: why?"), {"jobs": 1})
+    assert f"warning: {system / 'run' / 'weights.json'}: it is 0: why?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("record", "found"),
     [

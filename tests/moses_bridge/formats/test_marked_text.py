@@ -52,6 +52,10 @@ def test_a_placeholder_alone_changes_nothing() -> None:
         (b'<n translation="x" span="1-">a</n>', 'span="FIRST-LAST"'),
         (b'<n translation="x" span="2-0"/>a b c', "words, and a translation of them"),
         (b'<n translation="x" span="7">a</n>', "a translation of the words 7 to 7, expected words"),
+        *(
+            (b"<n %b>a</n>" % written, "expected attributes such as translation=")
+            for written in (b"translation='x'", b'translation = "x"', b'Prob="1"', b"span=1-2")
+        ),
         (b"a <wall/> b", "the built-in decoder has no such tag"),
     ],
 )

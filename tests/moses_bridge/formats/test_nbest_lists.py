@@ -215,7 +215,9 @@ def test_links_of_no_word_are_links(tmp_path: Path) -> None:
     ],
 )
 def test_lists_of_other_programs_name_the_option_that_reads_them(tmp_path: Path, line: str) -> None:
-    with pytest.raises(InputError, match=r"list:1: .* --list-format reads") as error:
+    with pytest.raises(
+        InputError, match=r"list:1: .* --list-format reads .*Joshua and cdec"
+    ) as error:
         read(line.encode(), "moses", tmp_path, 1)
     assert "LM0= -3.5" in error.value.hint
 

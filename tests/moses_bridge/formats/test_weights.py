@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base import progress
 from moses_bridge.base.errors import InputError
 from moses_bridge.formats.weights import read_weights, weights_over_ini
 
@@ -73,7 +74,7 @@ def test_an_ini_without_a_weight_of_the_other_is_refused(tmp_path: Path) -> None
 
 
 def test_a_run_without_a_weight_of_the_ini_is_refused_and_a_table_is_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ini, path = tmp_path / "moses.ini", tmp_path / "weights.json"
     ini.write_text(
@@ -88,5 +89,6 @@ def test_a_run_without_a_weight_of_the_ini_is_refused_and_a_table_is_noted(
     assert weights_over_ini(path, ini) == {"Distortion0": (1,), "WordPenalty0": (2,)}
     assert capsys.readouterr().err == ""
     path.write_text('{"Distortion0": [1]}')
+    monkeypatch.setitem(progress._VISIBLE, "progress", False)  # as by --quiet
     assert weights_over_ini(path, ini) == {"Distortion0": (1,)}
     assert "has no weight of WordPenalty0" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import rescorer.tables.nbest
+from moses_bridge.base import progress
 from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
@@ -139,8 +140,9 @@ class Links:
 
 
 def test_links_are_the_last_field_of_an_entry_and_missing_ones_are_counted(
-    source: Path, capsys: pytest.CaptureFixture[str]
+    source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(progress._VISIBLE, "progress", False)  # as by --quiet
     nbest = b"""\
 0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 1-1 2-1
 0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 \r

@@ -117,6 +117,17 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert (record.read_bytes(), system.decoder.calls) == (kept, n_calls + 1)
 
 
+def test_what_speaks_against_weights_is_said_where_they_translate(
+    system: FixedSystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system.run(tmp_path / "run", 1)
+    worse = load_run(tmp_path / "run")
+    worse.caution = "it is 0: why?"
+    save_run(worse, tmp_path / "run")
+    translate_runs([tmp_path / "run"], system["source"])
+    assert f"warning: {tmp_path / 'run'}: it is 0: why?" in capsys.readouterr().err
+
+
 def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
     system: FixedSystem, tmp_path: Path
 ) -> None:

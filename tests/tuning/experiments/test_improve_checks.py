@@ -92,11 +92,12 @@ def test_faults_that_stop_nothing_are_noted(settings: ImproveSettings) -> None:
     )
 
 
-def test_a_training_text_with_both_forms_of_quotes_allows_both(
+def test_a_training_text_with_both_forms_allows_both(
     settings: ImproveSettings, tmp_path: Path
 ) -> None:
     replaced("train.en", "c c", "c '")(tmp_path)
-    replaced("dev.en", "e f", "e '")(tmp_path)
+    replaced("train.fr", "z z", "Z z")(tmp_path)
+    replaced("dev.en", "e f", "E '")(tmp_path)
     replaced("test.en", "f b", "f &apos;")(tmp_path)
     assert check_inputs(settings).n_dev == 2
 
@@ -122,6 +123,10 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "plain quotes": (
         replaced("test.en", "a\n", "a '\n"),
         "test.en:2: found quotes or brackets plain, expected the other form",
+    ),
+    "capitals": (
+        replaced("dev.fr", "u v", "U v"),
+        "dev.en:2: found capitals, expected the other form",
     ),
     "missing table": (
         lambda folder: (folder / "model/phrase-table.gz").unlink(),

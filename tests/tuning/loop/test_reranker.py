@@ -85,6 +85,14 @@ def test_a_list_without_references_is_reranked(text: ListedText, tmp_path: Path)
     assert run(text, *given, "--overwrite")[0] == 0
 
 
+def test_what_speaks_against_the_weights_is_said(text: ListedText, tmp_path: Path) -> None:
+    learned = {"seed": 1, "weights": WEIGHTS, "dev_score": 0, "dev": ""}
+    record = {"optimizer": "mert", "metric": "bleu", "features": [], "caution": "it is 0: why?"}
+    kept = weights(tmp_path, record | {"systems": {"reranked": [learned]}})
+    code, printed = run(text, "--apply", kept, "--out", tmp_path / "out")
+    assert (code, printed.endswith("; warning: it is 0: why?\n")) == (0, True)
+
+
 def test_nothing_changed_and_hypotheses_anywhere_in_the_list(text: ListedText) -> None:
     lines = LIST.splitlines()
     text.nbest.write_text("".join(f"{lines[place]}\n" for place in (2, 1, 3, 0)))

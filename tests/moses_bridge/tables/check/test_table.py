@@ -62,6 +62,12 @@ def test_counts(tmp_path: Path) -> None:
     assert summary[-1] == "faults: 0"
 
 
+@pytest.mark.parametrize("blank", ["\ufeff", "\u2028", "\u200b", "\u2060", "\u3000"])
+def test_marks_without_width_are_counted(tmp_path: Path, blank: str) -> None:
+    report = check_table(table(tmp_path, blank.encode() + GOOD))
+    assert report.contents.tallies[table_contents.UNICODE_BLANKS].count == 1
+
+
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
     rows = [
         GOOD,
