@@ -119,7 +119,7 @@ def test_links_do_not_depend_on_the_run_or_the_number_of_processes(tmp_path: Pat
 
 def test_parts_of_a_long_text_are_aligned_by_themselves(tmp_path: Path) -> None:
     source, target = write_reversed_text(tmp_path, 297)
-    align(source, target, tmp_path / "links", "eflomal", 1, pairs_at_once=150)
+    align(source, target, tmp_path / "links", "eflomal", 1, pairs_at_once=299)
     lines = list(read_lines(tmp_path / "links"))
     assert len(lines) == 300
     for part in (0, 1):
@@ -205,6 +205,16 @@ def test_a_kept_aligner_links_new_pairs(kept: Path, tmp_path: Path) -> None:
     assert min(score[1] for score in scores[:50]) > scores[52][1] > -math.inf
 
 
+def test_a_side_may_be_as_long_as_the_library_takes(kept: Path, tmp_path: Path) -> None:
+    most = 200 if kept.name == "hmm" else 1024
+    write_lines(tmp_path / "f", [b"f1 " * most, b"f1 " * (most + 1), b"f1", b"f1"])
+    write_lines(tmp_path / "e", [b"\xff1", b"\xff1", b"\xff1 " * most, b"\xff1 " * (most + 1)])
+    report = link_text(tmp_path / "f", tmp_path / "e", kept, tmp_path / "l", tmp_path / "s")
+    scores = [float(line.split(b"\t")[0]) for line in read_lines(tmp_path / "s")]
+    assert [math.isfinite(score) for score in scores] == [True, False, True, False]
+    assert report.n_unlinked == 2
+
+
 def test_parameters_have_no_sentence_of_the_text(kept: Path) -> None:
     for prefix in ("source-to-target", "target-to-source"):
         for suffix in (".src", ".trg", ".aligns"):
@@ -271,6 +281,8 @@ def test_texts_in_the_wrong_order_are_refused(fast_align: Path, tmp_path: Path) 
     with pytest.raises(InputError, match=r"new.e: found words that .* Exchange the texts"):
         link_text(target, source, fast_align, tmp_path / "links", tmp_path / "scores")
     assert not (tmp_path / "links").exists() and not (tmp_path / "scores").exists()
+    # Sentences that are not translated are no exchange.
+    assert link_text(target, target, fast_align, tmp_path / "links").n_pairs == 54
 
 
 def test_a_shorter_text_leaves_no_links(fast_align: Path, tmp_path: Path) -> None:

@@ -167,6 +167,16 @@ def test_coverage_by_hand(texts: Texts, letters: Path) -> None:
     assert found is not None and found.n_words > 20
 
 
+def test_the_first_words_have_most_links_not_most_pairs(tmp_path: Path) -> None:
+    contents = {"en": b"aaabc", "fr": b"xxxyy", "dev.en": b"n", "dev.fr": b"x"}
+    for name, letters in contents.items():
+        write_lines(tmp_path / name, [b"%c" % letter for letter in letters])
+    write_lines(tmp_path / "links", [b"0-0"] * 5)
+    texts, cover = [(tmp_path / f"{part}en", tmp_path / f"{part}fr") for part in ("", "dev.")]
+    given = tmp_path / "links", tmp_path / "out", LexiconChoice(first=1)
+    assert write_lexicon(*given, texts, (), cover)[1] == Coverage(1, 1, 1, 1)
+
+
 @pytest.mark.parametrize("choice", [LexiconChoice(min_count=2), LexiconChoice(first=10)])
 def test_links_cannot_be_counted_without_texts(texts: Texts, choice: LexiconChoice) -> None:
     message = r"^--(min-count|first) needs numbers of links, .*: give --texts"

@@ -74,6 +74,8 @@ def test_names_and_beginnings_have_capitals(lower: PlainText) -> None:
     assert lower.text(lower.line("the name"), ("le", "debian"), links) == "le Debian"
     # Unknown to the model of case, and copied: as in the source.
     assert lower.text(line, ("le", "nom", "foo"), links) == "Le nom Foo"
+    # A copied word that began the source: its capital may be due to that.
+    assert lower.text(lower.line("Nom x"), ("un", "nom"), [(0, 1)]) == "Un nom"
     # A placeholder at the beginning stays as it is.
     assert lower.text(lower.line("%s Is"), ("%s", "est"), [(0, 0)]) == "%s est"
 

@@ -419,6 +419,20 @@ def test_hypotheses_without_a_value_are_left_out_unless_their_sentence_has_no_ot
     assert "A: 2 of 4 hypotheses are left out, or, where" in capsys.readouterr().err
 
 
+def test_the_least_value_is_that_of_a_whole_sentence(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescorer.tables.nbest, "ENTRIES_AT_ONCE", 1)
+    nbest, out = source.parent / "nbest", source.parent / "out"
+    nbest.write_text("".join(f"0 ||| {words} ||| ||| 0\n" for words in ("a b c d", "a", "a b")))
+    add_feature(str(nbest), source, NoSingleWords(), "A", str(out), skip_bad=1)
+    assert [parse_features(entry, out)["A"] for entry in read_nbest(out)] == [
+        (1004,),
+        (1002,),
+        (1002,),
+    ]
+
+
 def test_an_interrupted_run_is_continued(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = written(NBEST, source, LengthsInThousands())
     monkeypatch.setattr(rescorer.tables.nbest, "ENTRIES_AT_ONCE", 1)

@@ -89,6 +89,9 @@ def test_a_file_replaced_by_an_older_one_is_laid_out_anew(tmp_path: Path, name: 
     assert not is_new()
     laid_out(b"two", 10**17)
     assert is_new()
+    place.unlink()  # by somebody else
+    laid_out(b"two", 10**17)
+    assert is_new()
     moved = given.rename(tmp_path / f"moved.{name}")
     lay_out(moved, place)
     assert is_new()
@@ -315,6 +318,8 @@ def test_a_loss_and_a_doubtful_gain_are_said_as_such() -> None:
     assert "people" not in worse
     doubtful = verdict_line(compared(row("x", 35.99, contrast(0.2, -0.1, 0.5, 0.2))))
     assert "by 0.20 BLEU (-0.10 to 0.50), which may be chance, p 0.2000; columns" in doubtful
+    large = verdict_line(compared(row("x", 37.92, contrast(2.13, -0.1, 4.4, 0.06))))
+    assert "which may be chance, p 0.0600; columns" in large
 
 
 def test_nothing_better_is_said() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
-from moses_bridge.builtin.extraction.lexical import good_turing_discounts
+from moses_bridge.builtin.extraction.lexical import discounted_counts, good_turing_discounts
 
 Links = list[tuple[int, int]]
 
@@ -41,6 +41,11 @@ def test_discounts_by_hand() -> None:
     expected = [0.01, 0.8011988, 1.1259352, 1, 1, 1, 1, 1, 1, 1]
     expected[2] = min(expected[2], 1.0)
     np.testing.assert_allclose(good_turing_discounts(n), expected, rtol=1e-6)
+
+
+def test_counts_from_9_on_are_not_discounted() -> None:
+    counts, halves = np.array([1, 8, 9, 10], np.int32), np.full(10, 0.5, np.float32)
+    assert discounted_counts(counts, halves).tolist() == [0.5, 4, 9, 10]
 
 
 def test_scores_are_distributions(

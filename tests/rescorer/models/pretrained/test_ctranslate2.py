@@ -80,6 +80,14 @@ def test_a_value_does_not_depend_on_what_is_scored_beside_it(
     assert np.abs(scorer.values(PAIRS.part(rows[::-1]))[::-1] - values).max() <= 1e-5
 
 
+def test_a_batch_has_pairs_of_equal_lengths() -> None:
+    pytest.importorskip("ctranslate2")
+    from rescorer.models.pretrained.ctranslate2_values import _batches
+
+    targets = [["a"], ["a", "b"], ["c"], ["d"]]
+    assert [*_batches([3, 3, 2, 3], targets)] == [[2], [0, 3], [1]]
+
+
 @pytest.mark.parametrize("long", ["source", "target"])
 def test_a_text_longer_than_the_model_is_refused(converted: Path, long: str) -> None:
     """A word is one subword, and </s> the 512th."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +87,17 @@ def test_a_text_longer_than_the_model_is_refused(bert: Path) -> None:
         load(bert).values(Batch([b"", b""], texts))
     assert caught.value.row == 1
     assert np.isfinite(load(bert).values(Batch([b""], texts[:1]))).all()
+
+
+def test_the_tokenizer_may_allow_less_than_the_model(bert: Path, tmp_path: Path) -> None:
+    """As RoBERTa's does: two of its positions are for <pad>."""
+    shutil.copytree(bert, tmp_path / "model")
+    path = tmp_path / "model" / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": 10}))
+    scorer = load(tmp_path / "model")
+    assert np.isfinite(scorer.values(Batch([b""], [b"la " * 8]))).all()
+    with pytest.raises(UnscorablePair, match=r"found 11 subwords .* 10 "):
+        scorer.values(Batch([b""], [b"la " * 9]))
 
 
 def test_a_model_of_prefixes_is_no_masked_one(gpt2: Path, marian: Path) -> None:
