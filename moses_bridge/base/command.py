@@ -244,8 +244,14 @@ class CommandGroup(click.Group):
             raise UserError(
                 f"`{ctx.info_name} {args[0]}` is called `{new}`; for plain text: `moses-bridge {args[0]}`"
             )
-        two = " ".join(args[:2])
-        return super().resolve_command(ctx, [two, *args[2:]] if two in self.commands else args)
+        first, two = args[0], " ".join(args[:2])
+        if two in self.commands:
+            return super().resolve_command(ctx, [two, *args[2:]])
+        words = {name.partition(" ")[::2]: each for name, each in self.commands.items()}
+        own = {second: each for (word, second), each in words.items() if word == first and second}
+        if own and first not in self.commands:  # for its help
+            return first, click.Group(first, own, context_settings=HELP_NAMES), args[1:]
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order in which they were added."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.json_files import open_record_of, parse_json
 from moses_bridge.base.progress import track_lines
-from moses_bridge.base.text_lines import read_text_lines
+from moses_bridge.base.text_lines import read_text_lines, say
 from moses_bridge.base.textio import StrPath, open_write, read_lines
 from moses_bridge.formats.nbest import (
     BAR,
@@ -59,6 +60,7 @@ GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
 BETWEEN = re.compile(rb"\s*(?:(?:\d+-\d+\s+)*|WordScores=\s.*)", re.DOTALL)
 NAMED = re.compile(rb"(\S+)=[ \t]*")  # a feature of Joshua or cdec
 OLD_WORD_SCORES = re.compile(rb"WordScores=(?: +[-+.\w]+(?= |$))*")  # among the features
+NOT_IN_TEXT = re.compile("[\n\0\ud800-\udfff]")  # line ends and surrogates
 LABEL = re.compile(rb"([SHDP])-(\d+)\t")
 HYPOTHESIS = "H-id or D-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
@@ -78,13 +80,13 @@ def write_moses_list(
         n_sentences: number of translated sentences.
         out: the list to write, compressed by suffix.
         word_penalty: whether to add the feature WordPenalty0, minus the number of words, if it is missing.
-        blank: sentences without words, whose hypotheses may be empty.
+        blank: sentences without words, whose hypotheses may be empty; others that are empty are left out.
         size: see `read_list`.
 
     Raises:
         ConfigError: see `read_list`.
-        InputError: a line is malformed, has other features than the first one or no words, or belongs to no
-            sentence; or a sentence has no hypothesis.
+        InputError: a line is malformed, has other features than the first one, or belongs to no sentence; or a
+            sentence has no hypothesis with words.
     """
     with open_write(out) as stream:
         entries = checked(path, form, n_sentences, blank, size)
@@ -107,7 +109,7 @@ def checked(
         names = dict.fromkeys(name for each in entries for name in parse_features(each, path))
         entries = (_with_zeros(each, names, path) for each in read_list(path, form))
     first: tuple[tuple[str, int], ...] | None = None
-    with_hypothesis: set[int] = set()
+    with_hypothesis, empty = set[int](), list[int]()
     for entry in entries:
         features = parse_features(entry, path)
         shape = tuple((name, len(row)) for name, row in features.items() if "_" not in name)
@@ -121,15 +123,18 @@ def checked(
             expected = f"an id below {n_sentences}, the number of sentences of the source"
             raise InputError(path, entry.line_number, found, expected)
         if entry.sentence_id not in blank and not split_words(entry.words):
-            hint = "Leave it out, and keep another one of its sentence"
-            raise InputError(path, entry.line_number, "a hypothesis without words", "words", hint)
+            empty.append(entry.line_number)
+            continue
         with_hypothesis.add(entry.sentence_id)
         yield entry
     for number in range(n_sentences):
         if number not in with_hypothesis:
-            found = f"no hypothesis of sentence {number}"
+            found = f"no hypothesis of sentence {number}{' with words' if empty else ''}"
             expected = f"one at least for each of the {n_sentences} sentences of the source"
             raise InputError(path, None, found, expected, "Is the list complete?")
+    if empty:
+        told = f"the first of {len(empty):,} hypotheses without words, which are left out"
+        say(f"note: {os.fspath(path)}:{empty[0]}: {told}")
 
 
 def _with_zeros(entry: NBestEntry, names: Iterable[str], path: StrPath) -> NBestEntry:
@@ -265,14 +270,14 @@ def read_json_nbest(
         if number < 0:
             raise InputError(path, line_number, f"the id {number}", "a whole number from 0")
         for hypothesis in sentence.hypotheses:
-            if "\n" in hypothesis.text or "\0" in hypothesis.text:
-                found = f"a text of several lines: {hypothesis.text!r}"
+            if NOT_IN_TEXT.search(hypothesis.text):
+                found = f"a text of several lines, or with half a character: {hypothesis.text!r}"
                 raise InputError(path, line_number, found, "a line of text")
             for name in hypothesis.features:
                 places.setdefault(name, len(places))
             in_order = dict(sorted(hypothesis.features.items(), key=lambda item: places[item[0]]))
             features = _features(in_order, path, line_number)
-            words = escape_bars(hypothesis.text.encode("utf-8", "replace").strip(b" "))
+            words = escape_bars(hypothesis.text.encode().strip(b" "))
             yield NBestEntry(number, words, features, 0.0, (), line_number, line)
 
 

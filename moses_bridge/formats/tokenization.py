@@ -33,7 +33,7 @@ NEVER_CUT = "|".join(
 )
 MOST_NEVER_CUT = 1000  # in a line: sacremoses refuses more
 QUOTES = re.compile('["“”„]')
-APOSTROPHE = re.compile(r"(?<=\w) ’ (?=\w)")
+APOSTROPHE = re.compile(r"(?<=\w) ’(?: (?=\w)|(?=(?:s|d|m|t|re|ve|ll)\b))")
 SINGLE_QUOTES = re.compile(r"(?<=‘) | (?=’)")
 
 

@@ -243,5 +243,5 @@ def _check_is_model(directory: Path) -> None:
     if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
         found = "no model" if directory.is_dir() else "no directory"
         expected = f"the directory of a model, with {DESCRIPTION}"
-        hint = "Train one with `rescorer train` or rescorer.train"
+        hint = "Train one with `rescorer train` or rescorer.train, or write hf:DIRECTORY for a pretrained one"
         raise InputError(directory, None, found, expected, hint)

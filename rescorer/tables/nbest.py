@@ -111,7 +111,7 @@ def add_feature(
         say(f"note: {feature}: {told}")
     if counts["unlinked"] or counts["unlinked words"]:
         say(
-            f"note: {feature}: {counts['unlinked']} of {n_entries} hypotheses have no word links, and "
+            f"note: {feature}: {counts['unlinked']} of {n_entries - n_done} hypotheses have no word links, and "
             f"{counts['unlinked words']} of the {counts['words']} words of the others: {SOME_LINKS}"
         )
     return n_entries
@@ -209,7 +209,8 @@ def _with_scores(
         if (row := rows[number]) is None:
             error = faults[number]
             place = (nbest, entry.line_number)
-            bad.append(InputError(*place, error.found, error.expected, error.hint))
+            hint = f"{error.hint}; with --skip-bad N hypotheses may lack a value of their own"
+            bad.append(InputError(*place, error.found, error.expected, hint))
             if not fills and key.sentence_id in least:
                 lines.append((entry, None))
                 continue

@@ -64,7 +64,8 @@ def predict(
 
     Prints lines `source <tab> target <tab> probability`. For a source in the training pairs that is the share
     of the target there. For another source it is a share among 100 hypotheses, scaled such that on held-out
-    sources the first targets are right as often as their probabilities say.
+    sources the first targets are right as often as their probabilities say; nan if there is one hypothesis
+    alone.
 
     Example: tuning letters predict modern -n 3 < words.txt
     """

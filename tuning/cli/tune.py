@@ -115,17 +115,14 @@ def tune(text: TextOptions, options: TuneOptions, cluster: ClusterOptions) -> No
 def _print_end(run: TuningRun, out: Path) -> None:
     """Print the result of a run, and a command to type next; words in capitals are placeholders."""
     from moses_bridge.base.progress import print_note
+    from tuning.loop.run_directory import with_caution
 
-    _print_result(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}", run.caution)
+    line = f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}"
+    click.echo(with_caution(line, run.caution))
     system = shlex.quote(f"{out.name}={out}")
     trusted = " --run-commands" if run.commands() else ""
     texts = "--source TEST_SOURCE --reference TEST_REFERENCE --out COMPARISON"
     print_note(f"next: tuning compare BASELINE=RUN {system} {texts}{trusted}")
-
-
-def _print_result(line: str, caution: str) -> None:
-    """Print a result, and in its line what the weights are not to be trusted for."""
-    click.echo(f"{line}; warning: {caution}" if caution else line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +243,7 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
     from tuning.loop.rerank import ListedText, rerank_lists
     from tuning.loop.rerank_run import rerank_run
     from tuning.loop.reranker import APPLIED_NAMES, apply_weights, read_reranked
+    from tuning.loop.run_directory import with_caution
 
     _refuse_options(options, of_test)
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
@@ -286,7 +284,7 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
         for system, runs in found.systems.items():
             scores = ", ".join(f"{each.dev_score:.2f}" for each in runs)
             click.echo(f"{system}: dev {found.metric} {scores}")
-        _print_result(f"weights in {out / 'weights.json'}", found.caution)
+        click.echo(with_caution(f"weights in {out / 'weights.json'}", found.caution))
 
 
 def _refuse_options(options: RerankOptions, of_test: TestOptions) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shlex
 import shutil
@@ -174,7 +175,8 @@ def predict(
     """Targets of each different source with their probabilities, the most probable first.
 
     A source of the training pairs has its targets there with their shares, another one those of 100 hypotheses,
-    and an empty one an empty target. `system` is a directory of `train`, `jobs` the processes of the decoder.
+    nan if there is one alone, and an empty one an empty target. `system` is a directory of `train`, `jobs` the
+    processes of the decoder.
 
     Raises:
         InputError: the directory is no system of letters, or a file in it is malformed.
@@ -199,7 +201,7 @@ def predict(
             decoder.decode(text, out, run.weights, nbest, LIST_SIZE)
         for source, entries in zip(new, _ranked(nbest), strict=True):
             targets = [texts.joined_units(entry.words, record.units[1]) for entry in entries]
-            probs = _probs(entries, record.scale).tolist()
+            probs = _probs(entries, record.scale).tolist() if len(entries) > 1 else [math.nan]
             found[source] = [*zip(targets, probs, strict=True)]
     return found
 

@@ -36,6 +36,7 @@ from tuning.loop.run_directory import (
     WEIGHTS_NAME,
     Weights,
     caution_of,
+    with_caution,
 )
 from tuning.loop.settings import RerankConfig
 from tuning.metrics.by_name import LESS_IS_BETTER, MbrMetricName
@@ -114,7 +115,7 @@ class Reranked:
 
     def __repr__(self) -> str:
         scores = {name: round(runs[0].dev_score, 2) for name, runs in self.systems.items()}
-        return f"<tuning.rerank {self.metric} of dev: {scores}>"
+        return f"<{with_caution(f'tuning.rerank {self.metric} of dev: {scores}', self.caution)}>"
 
     @property
     def best(self) -> RerankedRun:

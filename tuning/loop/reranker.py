@@ -48,7 +48,7 @@ from tuning.loop.rerank import (
     rerank_lists,
     with_features,
 )
-from tuning.loop.run_directory import Weights, check_finite
+from tuning.loop.run_directory import Weights, check_finite, with_caution
 from tuning.loop.settings import RerankConfig
 
 UNLISTED = "UnknownWordPenalty"  # which Moses leaves out of lists
@@ -71,6 +71,9 @@ class Applied:
     scores: Sequence[float]
     first_scores: Sequence[float]
     summary: str
+
+    def __repr__(self) -> str:
+        return f"<tuning.loop.reranker.Applied {self.summary}>"
 
     def write(self, out: Path, overwrite: bool = False) -> None:
         """Write OUT/chosen.out and scores.tsv, a line a sentence; a ConfigError if out has files."""
@@ -151,7 +154,7 @@ def apply_weights(
         texts=[unescaped(best.words) for _, best in pairs],
         scores=[best.total for _, best in pairs],
         first_scores=[sum(first.values()) for first, _ in parts],
-        summary=_summary(pairs, parts),
+        summary=with_caution(_summary(pairs, parts), reranked.caution),
     )
 
 
@@ -230,6 +233,9 @@ class Reranker:
         self._features += [feature_of_model(f"{name}={path}") for name, path in named]
         self._seed, self._jobs = seed, jobs
         self._learned: Reranked | None = None
+
+    def __repr__(self) -> str:
+        return f"<tuning.Reranker {self._learned or 'without weights'}>"
 
     @property
     def weights(self) -> Weights:

@@ -150,6 +150,11 @@ def caution_of(kept: float, others: Mapping[str, float], sign: int, hint: str = 
     return "it is 0: are the references of this text, and tokenised like it?" if is_zero else ""
 
 
+def with_caution(line: str, caution: str) -> str:
+    """A line with a result, and in it why the result may be no good."""
+    return f"{line}; warning: {caution}" if caution else line
+
+
 def save_run(run: TuningRun, directory: Path) -> None:
     """Write RUN/weights.json."""
     record = asdict(run)

@@ -42,6 +42,7 @@ from tuning.loop.run_directory import (
     read_optimised,
     refuse_written,
     save_run,
+    with_caution,
 )
 from tuning.loop.settings import TuningConfig
 from tuning.metrics.bleu import References, bleu, length_ratio
@@ -229,8 +230,8 @@ class Loop:
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
         hint = "" if is_best else '; keep = "best" keeps the best one'
         self.run.caution = self.caution(iteration, pool, hint)
-        told = f"; warning: {self.run.caution}" if self.run.caution else ""
-        print(f"kept: iteration {self.run.kept}; {self.run.end}{told}", file=sys.stderr, flush=True)
+        told = with_caution(f"kept: iteration {self.run.kept}; {self.run.end}", self.run.caution)
+        print(told, file=sys.stderr, flush=True)
 
     def caution(self, kept: Iteration, pool: NBestPool | None, hint: str = "") -> str:
         """Why the kept weights, with this pool, may be no good, as in `caution_of`; "" if nothing says so."""

@@ -14,7 +14,7 @@ import pandas as pd
 from moses_bridge.base.textio import temporary_directory
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.output_scores import OutputScores
-from tuning.loop.run_directory import TuningRun
+from tuning.loop.run_directory import TuningRun, with_caution
 from tuning.report.comparison_table import comparison_notes, comparison_rows
 from tuning.report.pictures import plot_runs
 from tuning.report.run_series import weights_by_iteration
@@ -44,7 +44,8 @@ class Tuned:
         return {name: [*values] for name, values in self.run.weights.items()}
 
     def __repr__(self) -> str:
-        return f"<tuning.Tuned {self.directory}: dev BLEU {self.dev_bleu:.2f}; {self.run.end}>"
+        line = f"tuning.Tuned {self.directory}: dev BLEU {self.dev_bleu:.2f}; {self.run.end}"
+        return f"<{with_caution(line, self.run.caution)}>"
 
     def frame(self) -> pd.DataFrame:
         """A row for each decoding of the dev text.

@@ -59,6 +59,8 @@ def _text_note(settings: PretrainedSettings) -> str:
     prefix = f"prefix {settings.source_prefix!r}" if settings.source_prefix else ""
     case = "" if settings.case == "as-is" else f"{settings.case} case"
     text = "detokenized text" if settings.detokenize else "tokens"
+    if settings.detokenize and not languages:
+        text += " by English rules, unless the tokenizer names languages"
     return ", ".join(filter(None, [text, case, languages, prefix]))
 
 

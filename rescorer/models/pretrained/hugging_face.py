@@ -100,18 +100,16 @@ class HuggingFaceScorer(SubwordScorer):
 class TransformerNetwork:
     """A model in evaluation mode, as used by `prefix_values`.
 
-    The decoder reads the ids in start before the first subword of a target.
+    The decoder reads the ids in start before the first subword of a target; those in left_out are never
+    predicted.
     """
 
-    def __init__(self, model: Any, start: Ids) -> None:
-        self.model = model
-        self.start = start
+    def __init__(self, model: Any, start: Ids, left_out: Ids) -> None:
+        self.model, self.start, self.left_out = model, start, left_out
         self.has_source = bool(model.config.is_encoder_decoder)
         self.decoder = model.get_decoder() if self.has_source else model.base_model
-        # Marian has no <pad>: converted models have a row of zeros for it, which generation leaves out too.
-        self.left_out = [model.config.pad_token_id] if model.config.model_type == "marian" else []
         weight, bias = _output_weights(model)
-        bias[self.left_out] = NEVER
+        bias[left_out] = NEVER
         self.head = Head(weight, bias)
 
     def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
@@ -234,14 +232,27 @@ def load_hugging_face(
             directory, compute, AutoModelForCausalLM, "a decoder-only language model"
         )
     subwords = Subwords(directory, settings)
-    config = model.config
+    start = subwords.target_prefix
     if has_source:
-        begin = config.decoder_start_token_id
-        begin = config.bos_token_id if begin is None else begin
-        start = [int(begin), *subwords.target_prefix]
-    else:
-        start = subwords.target_prefix or [subwords.begin]
-    return HuggingFaceScorer(_checked(TransformerNetwork(model, start), directory), subwords)
+        start = [_decoder_start(model, directory), *start]
+    # Marian has no <pad>: converted models have a row of zeros for it, which generation leaves out too.
+    left_out = subwords.pad if model.config.model_type == "marian" else []
+    network = TransformerNetwork(model, start or [subwords.begin], left_out)
+    return HuggingFaceScorer(_checked(network, directory), subwords)
+
+
+def _decoder_start(model: Any, directory: Path) -> int:
+    """The id that a decoder reads first, by the settings of the model's searches, or else its own."""
+    for name in ("decoder_start_token_id", "bos_token_id"):
+        for each in (model.generation_config, model.config):
+            begin = getattr(each, name, None)
+            if (
+                begin is not None and begin < model.config.vocab_size
+            ):  # Marian's default is no id of others
+                return int(begin)
+    expected = "one that says what its decoder reads first"
+    fault = "a model without decoder_start_token_id"
+    raise InputError(directory / "config.json", None, fault, expected)
 
 
 def load_network(directory: Path, compute: Compute, make: Any, expected: str) -> Any:

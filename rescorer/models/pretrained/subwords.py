@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sacremoses import MosesDetokenizer
-
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.formats.tokenization import detokenize
+from moses_bridge.formats.words import as_text, without_escapes
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side, TextCase
 from rescorer.models.pretrained.settings import PretrainedSettings
 
-# Languages for which Moses's detokenizer has rules of their own, by the codes of NLLB.
+# Languages for which the detokenizer has rules of their own, by the codes of NLLB.
 TWO_LETTERS = {
     "ces": "cs",
     "eng": "en",
@@ -27,7 +27,9 @@ TWO_LETTERS = {
     "fra": "fr",
     "gle": "ga",
     "ita": "it",
+    "jpn": "ja",
     "kor": "ko",
+    "zho": "zh",
 }
 FIRST_LETTER = re.compile(r"[^\W\d_]")
 
@@ -40,17 +42,14 @@ class PlainText:
 
     def __init__(self, language: str, detokenize: bool, case: TextCase) -> None:
         code = language.split("_")[0] or "en"
-        self._moses = MosesDetokenizer(lang=TWO_LETTERS.get(code, code))
+        self._language = TWO_LETTERS.get(code, code)
         self._joins = detokenize
         self._case = case
 
     def of(self, tokens: bytes) -> str:
         """The text of a phrase or sentence; bytes outside UTF-8 become U+FFFD."""
-        words = tokens.decode("utf-8", "replace").split()
-        if self._joins:
-            text = str(self._moses.detokenize(words, unescape=True))
-        else:
-            text = str(self._moses.unescape_xml(" ".join(words)))
+        words = without_escapes(as_text(tokens)).split()
+        text = detokenize(words, self._language) if self._joins else " ".join(words)
         if self._case == "lower":
             return text.lower()
         if self._case == "sentence":
@@ -115,6 +114,12 @@ class Subwords:
         """What a model's log-probabilities of these subwords are, for records."""
         given = " given the source" if has_source else ""
         return f"natural log p of the target's subwords and {self.end_name}{given}"
+
+    @property
+    def pad(self) -> Ids:
+        """The id of <pad>, if there is one."""
+        found = self._tokenizer.pad_token_id
+        return [] if found is None else [int(found)]
 
     def sources(self, phrases: Sequence[bytes]) -> list[Ids]:
         """Ids of sources as the encoder reads them, special ones included."""

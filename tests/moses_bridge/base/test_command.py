@@ -458,3 +458,19 @@ def test_a_command_of_two_words_is_found_before_that_of_the_first_word() -> None
     assert told.output == "improved 3\n"
     assert CliRunner().invoke(main, ["run", "table1"]).output == "ran table1\n"
     assert "main run improve" in CliRunner().invoke(main, ["run", "improve", "-h"]).output
+
+
+@pytest.mark.parametrize("words", [["letters", "--help"], ["letters"]])
+def test_the_first_of_two_words_has_a_help(words: list[str]) -> None:
+    @program
+    def main() -> None:
+        """A program."""
+
+    @command
+    def train() -> None:
+        """Learn spellings."""
+
+    train.name = "letters train"
+    main.add_section("All", [train])
+    told = CliRunner().invoke(main, words).output
+    assert "Usage: main letters" in told and "train  Learn spellings." in told

@@ -260,6 +260,7 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("jsonl", '"LM0": -3', '"LM0": "x"', "list:2: found 'x' in .*LM0.*, expected float"),
         ("jsonl", '"text": ""', '"words": ""', "list:2: .*text"),
         ("jsonl", '{"text": ""', '{"text": "a\\nb"', "list:2: found a text of several lines"),
+        ("jsonl", '{"text": ""', r'{"text": "\ud83d"', r"list:2: .*half a character: '.ud83d'"),
         ("jsonl", '"QE": 0.0}}]}', '"QE": 0.', "list:2: .* expected a sentence"),
         ("sockeye", '"translation": ""', '"translation": "a"', "list:2: found -inf as Score0, expected a"),
         ("sockeye", '"translation": ""', '"text": ""', "list:2: found None in .*text.* a line of sockeye"),
@@ -292,10 +293,15 @@ def test_a_line_without_hypotheses_and_a_file_cut_short_are_refused(tmp_path: Pa
         list(checked(path, "moses", 2))
 
 
-def test_an_empty_hypothesis_of_a_sentence_with_words_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "list"
-    path.write_bytes(MARIAN)
-    message = "list:3: found a hypothesis without words, expected words. Leave it out, and keep"
-    with pytest.raises(InputError, match=message):
-        write_moses_list(path, "marian", 2, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def test_an_empty_hypothesis_of_a_sentence_with_words_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "list", tmp_path / "out"
+    path.write_bytes(b"0 |||  ||| A= 1 ||| 0\n0 ||| a ||| A= 2 ||| 0\n1 ||| b ||| A= 3 ||| 0\n" * 2)
+    write_moses_list(path, "moses", 2, out)
+    assert out.read_bytes() == b"0 ||| a  ||| A= 2 ||| 0\n1 ||| b  ||| A= 3 ||| 0\n" * 2
+    told = "list:1: the first of 2 hypotheses without words, which are left out\n"
+    assert told in capsys.readouterr().err
+    path.write_bytes(b"0 ||| a ||| A= 1 ||| 0\n1 |||  ||| A= 2 ||| 0\n")
+    with pytest.raises(InputError, match="list: found no hypothesis of sentence 1 with words"):
+        write_moses_list(path, "moses", 2, out)

@@ -70,6 +70,12 @@ def test_a_seen_source_has_its_targets_with_their_shares(folder: Path) -> None:
     assert found[""] == [("", 1.0)]
 
 
+def test_a_hypothesis_that_is_alone_has_no_probability(folder: Path) -> None:
+    """Its share would be 1, whatever it is."""
+    result = call("letters", "predict", folder / "modern", "--jobs", 1, stdin="ж\n")
+    assert result.stdout == "ж\tж\tnan\n"
+
+
 def test_the_files_of_a_system_are_its_own_wherever_one_is(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.lock import held_file
+from moses_bridge.formats.nbest import read_nbest
 from tuning.cli import main
 from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
@@ -205,16 +206,15 @@ def test_a_feature_that_does_not_fit_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_empty_hypothesis_is_refused_unless_its_source_is_empty(
+def test_an_empty_hypothesis_is_left_out_unless_its_source_is_empty(
     text: ListedText, tmp_path: Path
 ) -> None:
     text.nbest.write_text(text.nbest.read_text().replace('"k l m n o"', '" "'))
-    message = r"list.jsonl:3: found a hypothesis without words, expected words. Leave it out"
-    with pytest.raises(InputError, match=message):
-        rerank_lists(text, None, tmp_path / "out", MERT)
-    assert not (tmp_path / "out").exists()
-    text.source.write_text(text.source.read_text().replace(REFERENCES[2], ""))
-    assert rerank_lists(text, None, tmp_path / "out", MERT).systems
+    for source in ("k l m n o", ""):
+        text.source.write_text(text.source.read_text().replace(REFERENCES[2], source))
+        rerank_lists(text, None, tmp_path / f"out{source}", MERT)
+        words = [entry.words for entry in read_nbest(tmp_path / f"out{source}" / "dev.nbest.gz")]
+        assert (b"" in words) == (source == "")
 
 
 def test_a_test_list_with_other_features_is_refused(text: ListedText, tmp_path: Path) -> None:

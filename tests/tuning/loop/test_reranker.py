@@ -253,6 +253,18 @@ def test_what_was_fitted_is_applied_saved_and_loaded(tmp_path: Path) -> None:
     )
 
 
+def test_weights_of_lists_that_teach_nothing_say_so_wherever_they_are_used(tmp_path: Path) -> None:
+    nbest, source, reference = files(tmp_path)
+    alike = [[{"text": each} for each in (text[::-1], text)] for text in RIGHT]
+    nbest.write_text("".join(json.dumps({"hypotheses": each}) + "\n" for each in alike))
+    fitted = Reranker(QUICK).fit(nbest, source, reference)
+    warning = (
+        "; warning: nothing can be learned from these lists: no feature whose weight may change"
+    )
+    assert warning in repr(fitted) and repr(Reranker()) == "<tuning.Reranker without weights>"
+    assert warning in repr(fitted.apply(nbest, source))
+
+
 def test_a_reranker_without_weights_or_with_faulty_settings(tmp_path: Path) -> None:
     nbest, source, _ = files(tmp_path)
     with pytest.raises(UserError, match="found a Reranker without weights; call fit or load first"):

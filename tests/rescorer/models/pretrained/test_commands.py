@@ -55,6 +55,7 @@ def test_a_feature_of_an_nbest_list(here: Path, marian: Path) -> None:
     result = run("nbest", *list_options, "--model", f"hf:{marian}", "--device", "cpu")
     assert result.exit_code == 0, result.output
     assert f"HF0: hf:{marian} (natural log p of the target's subwords and </s>" in result.stderr
+    assert "text by English rules, unless the tokenizer names languages)" in result.stderr
     found = [
         float(line.split("HF0= ")[1].split()[0])
         for line in Path("new.nbest").read_text().splitlines()

@@ -82,7 +82,36 @@ def plain_values(directory: Path, pairs: Batch, **codes: str) -> np.ndarray[Any,
     return np.array(values)
 
 
+def with_settings(
+    model: Path, copy: Path, name: str = "config.json", **changes: int | None
+) -> Path:
+    """A copy of a model with changes in one of its files of settings."""
+    shutil.copytree(model, copy)
+    settings = json.loads((copy / name).read_text())
+    (copy / name).write_text(json.dumps({**settings, **changes}))
+    return copy
+
+
 TOKENS = PretrainedSettings(detokenize=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("marian", "pad_token_id"), ("t5", "decoder_start_token_id")]
+)
+def test_pad_and_begin_are_known_though_the_settings_lack_one(
+    model: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    directory = request.getfixturevalue(model)
+    copy = with_settings(directory, tmp_path / "copy", **{name: None})
+    expected = load(directory).values(batch(2))
+    np.testing.assert_allclose(load(copy).values(batch(2)), expected, atol=1e-6, rtol=0)
+
+
+def test_a_decoder_without_begin_is_refused(t5: Path, tmp_path: Path) -> None:
+    first = with_settings(t5, tmp_path / "first", decoder_start_token_id=None)
+    files = (tmp_path / "second", "generation_config.json")
+    with pytest.raises(InputError, match="found a model without decoder_start_token_id"):
+        load(with_settings(first, *files, decoder_start_token_id=None))
 
 
 @pytest.mark.parametrize("name", ["marian", "t5", "gpt2"])
@@ -294,10 +323,7 @@ def test_a_text_longer_than_the_model_is_refused(gpt2: Path) -> None:
 
 def test_relative_positions_have_no_limit(t5: Path, tmp_path: Path) -> None:
     """The config.json of t5-small has an n_positions of 512."""
-    directory = tmp_path / "t5"
-    shutil.copytree(t5, directory)
-    described = json.loads((directory / "config.json").read_text())
-    (directory / "config.json").write_text(json.dumps({**described, "n_positions": 16}))
+    directory = with_settings(t5, tmp_path / "t5", n_positions=16)
     long = b" ".join([b"maison"] * 40)
     pairs = Batch([b"a", long], [long, b"la"])
     expected = plain_values(t5, pairs)

@@ -17,6 +17,8 @@ from rescorer.models.pretrained.subwords import PlainText
         ("en", False, "as-is", "a &#124; b  , c &#91; 1 &#93;", "a | b , c [ 1 ]"),
         ("fr", False, "lower", "Été ÎLE", "été île"),
         ("fr", False, "sentence", "", ""),
+        ("en", True, "as-is", "“ See ! ” she said . “ John ’s ”", "“See!” she said. “John’s”"),
+        ("zho_Hans", True, "as-is", "你 好 ， 世界 。", "你好，世界。"),
     ],
 )
 def test_text_of_tokens(
