@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moses_bridge.base.choices import ListFormat
-    from rescorer.contract.choices import BadHypotheses, ColumnFormat, Device, Mean, Precision
+    from rescorer.contract.choices import ColumnFormat, Device, Mean, Precision
     from rescorer.contract.scorer import NamedScorer
     from rescorer.models.model import Model
     from rescorer.training.loop import TrainingReport
@@ -289,11 +289,8 @@ def rescore_nbest(
     mean: Mean = "sentence-log-probs",
     per_word_feature: str = "",
     jobs: int | None = None,
-    list_format: ListFormat = "moses",
-    skip_bad: int = 0,
+    settings: Mapping[str, Any] | None = None,
     resume: bool = False,
-    list_size: int = 0,
-    bad_hypotheses: BadHypotheses = "least",
 ) -> int:
     """Append a feature to each entry of an n-best list, as `rescorer nbest` does.
 
@@ -307,12 +304,9 @@ def rescore_nbest(
         per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
         jobs: threads; None for one per processor.
-        list_format: of the list; the new one has the same.
-        skip_bad: number of entries that may be without a score, as they cannot be scored.
+        settings: {"list_format": "marian", "skip_bad": 3}; see
+            `rescorer.tables.line_settings.ListSettings`. The new list has the same format.
         resume: continue an interrupted run.
-        list_size: number of entries of each sentence in a list of the format "plain".
-        bad_hypotheses: "least" gives those entries the least value of their sentence, "left-out" leaves
-            them out.
 
     Returns:
         The number of entries.
@@ -333,13 +327,7 @@ def rescore_nbest(
     named = _scorers(model)
     scorer = ensemble([each.scorer for each in named], mean)
     lists = (os.fspath(nbest), Path(source), scorer, feature, os.fspath(out))
-    given = {
-        "list_format": list_format,
-        "list_size": list_size,
-        "skip_bad": skip_bad,
-        "bad_hypotheses": bad_hypotheses,
-    }
-    further = (per_word_feature, False, from_mapping(ListSettings, given, "settings"))
+    further = (per_word_feature, False, from_mapping(ListSettings, settings or {}, "settings"))
     return add_feature(*lists, jobs or n_processors(), *further, fingerprint(named, mean), resume)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
+from moses_bridge.formats.words import to_number
 
 BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "
@@ -90,7 +91,7 @@ def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
         sentence_id=sentence_number(fields[0], path, line_number),
         words=words,
         features=fields[2].strip(b" "),
-        total=_number(fields[3].strip(), path, line_number, MOSES_LISTS),
+        total=finite_number(fields[3].strip(), path, line_number, MOSES_LISTS),
         rest=tuple(fields[4].removeprefix(b" ").split(SEPARATOR)) if len(fields) > 4 else (),
         line_number=line_number,
         line=line,
@@ -165,7 +166,7 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
             found = f"the value {shown(token)} without a name"
             raise InputError(path, entry.line_number, found, "Name= before it", MOSES_LISTS)
         else:
-            values.append(_number(token, path, entry.line_number))
+            values.append(finite_number(token, path, entry.line_number))
     return {name: tuple(numbers) for name, numbers in features.items()}
 
 
@@ -221,11 +222,9 @@ def sentence_number(field: bytes, path: StrPath, line_number: int) -> int:
     return int(field)
 
 
-def _number(token: bytes, path: StrPath, line_number: int, hint: str = "") -> float:
-    try:
-        value = math.nan if b"_" in token else float(token)
-    except ValueError:
-        value = math.nan
+def finite_number(token: bytes, path: StrPath, line_number: int, hint: str = "") -> float:
+    """The finite number in a token; InputError if it is none."""
+    value = to_number(token)
     if not math.isfinite(value):
         raise InputError(path, line_number, f"the value {shown(token)}", "a finite number", hint)
     return value

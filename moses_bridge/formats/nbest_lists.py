@@ -43,6 +43,7 @@ from moses_bridge.formats.nbest import (
     FEATURES_FIELD,
     NBestEntry,
     escape_bars,
+    finite_number,
     format_entry,
     parse_entry,
     parse_features,
@@ -65,7 +66,7 @@ LABEL = re.compile(rb"([SHDP])-(\d+)\t")
 HYPOTHESIS = "H-id or D-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
 OF_SOCKEYE = 'a line of sockeye: {"translations": ["..."], "scores": [number]}'
-BY_HYPOTHESIS = ("hypotheses", "translations", "scores", "translations_factors", "features")
+OF_HYPOTHESES = ("translations", "scores", "translations_factors", "features")  # lists of sockeye
 
 
 def write_moses_list(
@@ -220,14 +221,7 @@ def read_fairseq_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
 def _natural(logarithms: list[bytes], path: StrPath, line_number: int) -> float:
     """Sum logarithms to base 2, as a natural one."""
-    try:
-        total = math.fsum(map(float, logarithms))
-    except ValueError:
-        total = math.nan
-    if not math.isfinite(total):
-        found = f"the score {shown(b' '.join(logarithms))}"
-        raise InputError(path, line_number, found, "finite numbers")
-    return total * math.log(2)
+    return math.log(2) * math.fsum(finite_number(each, path, line_number) for each in logarithms)
 
 
 @dataclass(frozen=True)
@@ -398,13 +392,14 @@ def with_features(
 
 def _json_line(line: bytes, added: Sequence[Mapping[str, float] | None]) -> bytes:
     """A line with features of its hypotheses, without those that have None."""
-    sentence = json.loads(line)
+    sentence, keys = json.loads(line), ["hypotheses"]
     if "hypotheses" in sentence:
         features = [each.setdefault("features", {}) for each in sentence["hypotheses"]]
     else:
         features = sentence.setdefault("features", [{} for _ in added])
+        keys = [key for key in OF_HYPOTHESES if key in sentence]
     for known, each in zip(features, added, strict=True):
         known.update(each or {})
-    for key in {*BY_HYPOTHESIS}.intersection(sentence):
+    for key in keys:
         sentence[key] = [*compress(sentence[key], (each is not None for each in added))]
     return json.dumps(sentence, ensure_ascii=False, allow_nan=False).encode()

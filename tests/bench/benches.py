@@ -69,6 +69,7 @@ def main(goal: str) -> None:
         case "bench-pretrained":  # of OPUS-MT's sizes, with random weights; needs the extra ct2
             _make(*_runs("baseline"))
             bench("pretrained", lists, dev, *train)
+            bench("lines", dev, corpus / f"dev.{target}", lists)
         case "bench-paper-model":  # needs a GPU: DEVICE=cuda
             _make("model/moses.ini")
             device, table = _given("DEVICE", "cpu")[0], model / "phrase-table.gz"

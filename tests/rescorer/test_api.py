@@ -335,7 +335,7 @@ Model.score_words(sources: Texts, targets: Texts | None = None, links: Texts | N
 UserError
 load(model: StrPath, device: Device = 'auto', precision: Precision = 'float32', unnormalized: bool = False, \
 trust_code: bool = False, settings: Mapping[str, Any] | None = None) -> Model
-read_nbest(path: StrPath, list_format: ListFormat = 'moses') -> pd.DataFrame
+read_nbest(path: StrPath, list_format: ListFormat = 'moses', list_size: int = 0) -> pd.DataFrame
 read_table(path: StrPath) -> pd.DataFrame
 rescore(table: StrPath, out: StrPath, models: Model | Sequence[Model], columns: str = 'sum', \
 mean: Mean | None = None, column_format: ColumnFormat = 'prob', ini: StrPath | None = None, \
@@ -343,7 +343,7 @@ ini_out: StrPath | None = None, replace: bool = False, resume: bool = False, job
 -> list[str]
 rescore_nbest(nbest: StrPath, source: StrPath, out: StrPath, model: Model | Sequence[Model], feature: str, \
 mean: Mean = 'sentence-log-probs', per_word_feature: str = '', jobs: int | None = None, \
-list_format: ListFormat = 'moses', skip_bad: int = 0, resume: bool = False) -> int
+settings: Mapping[str, Any] | None = None, resume: bool = False) -> int
 score_lines(source: StrPath, target: StrPath | None, out: StrPath, models: Model | Sequence[Model], \
 links: StrPath | None = None, settings: Mapping[str, Any] | None = None, resume: bool = False, \
 jobs: int | None = None) -> int

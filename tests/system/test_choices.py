@@ -28,6 +28,7 @@ from moses_bridge.base.choices import (
 )
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.choices import (
+    BadHypotheses,
     Colour,
     ColumnFormat,
     Control,
@@ -76,6 +77,7 @@ LITERALS: dict[str, Any] = {
     "colour": Colour,
     "optimizer": OptimizerName,
     "list_format": ListFormat,
+    "bad_hypotheses": BadHypotheses,
     "metric": MetricName,
     "mbr": MbrMetricName,
     "tokenize": TokenizerName,

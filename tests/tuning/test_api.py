@@ -238,7 +238,7 @@ overwrite: bool = False) -> Tuned
 worth(nbest: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], \
 columns: Mapping[str, StrPath] | None = None, models: Mapping[str, StrPath] | None = None, \
 groups: StrPath | None = None, list_format: ListFormat = 'moses', metric: MetricName = 'bleu', \
-metric_command: str = '', seed: int = 1) -> Worth
+metric_command: str = '', seed: int = 1, list_size: int = 0) -> Worth
 """
 
 

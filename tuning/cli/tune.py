@@ -269,7 +269,7 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
         files_to_replace(out.resolve(), APPLIED_NAMES if options.overwrite else ())
         applied = apply_weights(dev, weights, settings, features, options.nbest_out)
         applied.write(out, options.overwrite)
-        _print_result(applied.summary, weights.caution)
+        click.echo(with_caution(applied.summary, weights.caution))
         return
     test = of_test.text()
     if test is not None and test.references:  # refused before any work is done

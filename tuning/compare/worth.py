@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.choices import ListFormat
-from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
-from moses_bridge.formats.nbest import check_feature_name, with_feature
+from moses_bridge.formats.nbest import check_feature_name, finite_number, with_feature
 from tuning.compare.system_outputs import read_documents
 from tuning.loop.list_features import ListFeatures, feature_of_model
 from tuning.loop.rerank import ListedText, dense_features, with_features
@@ -126,12 +126,10 @@ def _add_column(nbest: Path, name: str, path: StrPath) -> None:
     if len(lines) != len(values):
         expected = f"{len(lines)}, one for each hypothesis of the list"
         raise InputError(path, None, f"{len(values)} lines", expected)
-    for place, value in enumerate(values):
-        try:
-            lines[place] = with_feature(lines[place], name, float(value))
-        except ValueError as error:
-            raise InputError(path, place + 1, shown(value), "a finite number") from error
-    write_lines(nbest, lines)
+    pairs = enumerate(zip(lines, values, strict=True), start=1)
+    write_lines(
+        nbest, (with_feature(line, name, finite_number(each, path, n)) for n, (line, each) in pairs)
+    )
 
 
 def worth_of_pool(pool: NBestPool, documents: NDArray[np.int64], seed: int) -> Worth:

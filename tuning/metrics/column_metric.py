@@ -7,23 +7,21 @@ answers lines. Each distinct hypothesis of a sentence is asked for once; a file 
 from __future__ import annotations
 
 import hashlib
-import math
 import shlex
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.number_program import NumberProgram, WrongAnswer
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import unless_full
-from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
-from moses_bridge.formats.nbest import SEPARATOR, escape_bars
-from moses_bridge.formats.words import to_number
+from moses_bridge.base.textio import read_lines, temporary_directory, write_lines
+from moses_bridge.formats.nbest import SEPARATOR, escape_bars, finite_number
 from tuning.metrics.metric import Counts, Metric, MetricReferences, Values
 
 SPREAD = 0.1  # of the qualities: PRO draws pairs that differ by half a standard deviation
@@ -90,7 +88,7 @@ class ColumnReferences(MetricReferences):
         return np.array(rows).reshape(-1, 2)
 
 
-PLACES = ("source", "hypotheses", "reference", "out")
+PLACES = ("source", "reference", "hypotheses", "out")
 
 
 class Question(NamedTuple):
@@ -126,9 +124,21 @@ class NumberCommand:
         self._numbers: dict[str, float] = {}
         self._is_open = not any(f"{{{name}}}" in command for name in PLACES)
         self._program: NumberProgram | None = None
-        self._check(() if self._is_open else ("hypotheses", "out", *needed))
+        for name in () if self._is_open else ("hypotheses", "out", *needed):
+            if f"{{{name}}}" not in command:
+                raise ConfigError(f"{what} has no {{{name}}}: {command!r}")
+        try:
+            if not self._words(dict.fromkeys(PLACES, "")):
+                raise ValueError("no program")
+        except (LookupError, AttributeError, ValueError) as error:
+            hint = "Write {{ and }} for braces that name no file"
+            raise ConfigError(f"{what}: found {command!r} ({error}). {hint}") from error
         if cache is not None and cache.exists():
             self._numbers = dict(_cached(cache))
+
+    def _words(self, paths: Mapping[str, str]) -> list[str]:
+        """The command and its arguments for these paths."""
+        return [word.format(**paths) for word in shlex.split(self._command)]
 
     def numbers(self, questions: Sequence[Question]) -> list[float]:
         """The number of each hypothesis; only new questions are passed to the command.
@@ -157,20 +167,21 @@ class NumberCommand:
             return self._answers(questions)
         with temporary_directory("metric") as folder:
             paths = {name: str(folder / name) for name in PLACES}
-            write_lines(paths["hypotheses"], [question.hypothesis for question in questions])
-            write_lines(paths["source"], [question.source for question in questions])
-            write_lines(paths["reference"], [question.references[0] for question in questions])
-            run_program([word.format(**paths) for word in shlex.split(self._command)])
+            for name, column in zip(
+                PLACES, zip(*map(_texts, questions), strict=True), strict=False
+            ):
+                write_lines(paths[name], column)
+            run_program(self._words(paths))
             return self._read(Path(paths["out"]), len(questions))
 
     def _answers(self, questions: Sequence[Question]) -> list[float]:
         """The answers of the open program, which is started for the first ones."""
         if self._program is None:
-            self._program = NumberProgram([word.format() for word in shlex.split(self._command)])
+            self._program = NumberProgram(self._words({}))
             weakref.finalize(self, self._program.program.close)
-        rows = [(each.source, each.references[0], each.hypothesis) for each in questions]
+        rows = [SEPARATOR.join(map(escape_bars, _texts(each))) for each in questions]
         try:
-            return self._program.numbers([SEPARATOR.join(map(escape_bars, row)) for row in rows])
+            return self._program.numbers(rows)
         except WrongAnswer as error:
             what, expected = f"the answers of {self._what}", error.expected or "a finite number"
             place = error.place + 1
@@ -181,36 +192,19 @@ class NumberCommand:
         parts = (self._command.encode(), source, *references, hypothesis)
         return hashlib.sha256(b"\n".join(parts)).hexdigest()
 
-    def _check(self, needed: Iterable[str]) -> None:
-        for name in needed:
-            if f"{{{name}}}" not in self._command:
-                raise ConfigError(f"{self._what} has no {{{name}}}: {self._command!r}")
-        try:
-            words = [
-                word.format(**dict.fromkeys(PLACES, "")) for word in shlex.split(self._command)
-            ]
-            if not words:
-                raise ValueError("no program")
-        except (LookupError, AttributeError, ValueError) as error:
-            hint = "Write {{ and }} for braces that name no file"
-            raise ConfigError(f"{self._what}: found {self._command!r} ({error}). {hint}") from error
-
     def _read(self, path: Path, n_expected: int) -> list[float]:
         what = f"the numbers of {self._what}"
         lines = list(read_lines(path)) if path.exists() else []
         if len(lines) != n_expected:
             raise InputError(what, None, f"{len(lines)} lines", f"{n_expected}, one a hypothesis")
-        return [_number(line, what, place) for place, line in enumerate(lines, start=1)]
+        return [finite_number(line, what, place) for place, line in enumerate(lines, start=1)]
 
 
-def _number(text: bytes, path: StrPath, line_number: int) -> float:
-    number = to_number(text)
-    if not math.isfinite(number):
-        raise InputError(path, line_number, shown(text), "a finite number")
-    return number
+def _texts(question: Question) -> tuple[bytes, bytes, bytes]:
+    return question.source, question.references[0], question.hypothesis
 
 
 def _cached(path: Path) -> Iterable[tuple[str, float]]:
     for line_number, line in enumerate(read_lines(path), start=1):
         key, _, number = line.partition(b" ")
-        yield key.decode("ascii", "replace"), _number(number, path, line_number)
+        yield key.decode("ascii", "replace"), finite_number(number, path, line_number)

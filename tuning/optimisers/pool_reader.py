@@ -6,7 +6,6 @@ none. Moses recognises them by the "_" in their label (`mert/Data.cpp:227`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -21,6 +20,7 @@ from moses_bridge.formats.nbest import (
     BAR,
     MAX_DIGITS,
     NBestEntry,
+    finite_number,
     parse_entry,
     parse_features,
     refuse_marks,
@@ -198,8 +198,4 @@ def _only_value(name: str, values: Sequence[bytes], path: StrPath, line_number: 
     if len(values) != 1:
         hint = f'Moses takes "{name}" for a sparse feature because of the "_"'
         raise InputError(path, line_number, f"{len(values)} values of {name}", "1", hint)
-    value = to_number(values[0])
-    if not math.isfinite(value):
-        found = values[0].decode("utf-8", "replace")
-        raise InputError(path, line_number, f"the value {found!r}", "a finite number")
-    return value
+    return finite_number(values[0], path, line_number)

@@ -252,7 +252,7 @@ def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Pa
         ("fairseq", "D-1\t-2.0", "D-2\t-2.0", "list:9: found D-2, expected the hypothesis H-2"),
         ("fairseq", "H-1\t-2.0\tno", "H-1\tno", "list:8: found 'H-1.tno', expected H-id or D-id <tab>"),
         ("fairseq", "D-1\t-2.0\tno", "D-1\tno", "list:9: found 'D-1.tno', expected H-id or D-id <tab>"),
-        ("fairseq", "-3.0000", "x", "list:10: found the score 'x -1.0000', expected finite"),
+        ("fairseq", "-3.0000", "x", "list:10: found the value 'x', expected a finite"),
         ("fairseq", "P-1\t-3.0000 -1.0000\n", "", r"list:8: found the features Score0 \(1\), exp"),
         ("jsonl", ', "QE": 0.0', "", r"list:2: found the features LM0 \(1\), expected"),
         ("jsonl", '"LM0": -3', '"LM0": 1, "LM_0": -3', "list:2: .*LM0, QE, LM_0, expected names that"),

@@ -373,7 +373,7 @@ def test_hypotheses_without_a_value_get_the_least_one_of_their_sentence(
 
 
 JSON_OF_BAD = """\
-{"hypotheses": [{"text": "a"}, {"text": "a b"}, {"text": "a b c d"}], "tags": [1, 2, 3]}
+{"hypotheses": [{"text": "a"}, {"text": "a b"}, {"text": "a b c d"}], "scores": [1, 2, 3]}
 {"hypotheses": [{"text": "a"}]}
 """
 SOCKEYE_OF_BAD = """\
@@ -396,7 +396,7 @@ SOCKEYE_OF_BAD = """\
             "jsonl",
             JSON_OF_BAD,
             '{"hypotheses": [{"text": "a b", "features": {"A": 1002.0}}, '
-            '{"text": "a b c d", "features": {"A": 1004.0}}], "tags": [1, 2, 3]}\n'
+            '{"text": "a b c d", "features": {"A": 1004.0}}], "scores": [1, 2, 3]}\n'
             '{"hypotheses": [{"text": "a", "features": {"A": 1002.0}}]}\n',
         ),
         (

@@ -318,7 +318,7 @@ def test_numbers_that_do_not_fit_are_refused_and_nothing_is_kept(command: str) -
         failing.statistics([(0, b"1")])
     assert not Path("cache").exists()
     Path("cache").write_text("key x\n")
-    with pytest.raises(InputError, match="cache:1: found 'x', expected a finite number"):
+    with pytest.raises(InputError, match="cache:1: found the value 'x', expected a finite number"):
         ColumnReferences([[b"r"]], [b"s"], command, Path("cache"))
 
 
