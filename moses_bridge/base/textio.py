@@ -286,25 +286,27 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
 
 def read_line_blocks(path: StrPath) -> Iterator[list[bytes]]:
     """Yield the lines read at once; of a pipe, those present. See `read_lines`."""
-    for lines in whole_lines(path, lambda text: text.count(b"\n")):
-        yield lines[:-1].split(b"\n")
-
-
-def whole_lines(path: StrPath, count: Callable[[bytes], int]) -> Iterator[bytes]:
-    """See `blocks.read_whole_lines`; `count` counts the lines of a piece."""
-    n_lines = n_begun = 0
-    longest = line_limit()
-    begun: list[bytes] = []  # pieces of an unfinished line
+    n_lines = 0
 
     def line_number() -> int:
         return n_lines + 1
 
+    for text in whole_lines(path, line_number):
+        lines = text.split(b"\n")
+        lines.pop()
+        n_lines += len(lines)
+        yield lines
+
+
+def whole_lines(path: StrPath, line_number: Callable[[], int]) -> Iterator[bytes]:
+    """See `blocks.read_whole_lines`; line_number is that of the line after those yielded."""
+    longest, n_begun = line_limit(), 0
+    begun: list[bytes] = []  # pieces of an unfinished line
     for piece in read_pieces(path, line_number):
         cut = piece.rfind(b"\n") + 1
         if cut:
             whole = b"".join((*begun, piece[:cut]))
             yield whole
-            n_lines += count(whole)
             begun.clear()
             n_begun = 0
         begun.append(piece[cut:])
