@@ -41,8 +41,8 @@ class LettersOptions(LettersSettings):
 def train(options: LettersOptions) -> None:
     """Learn spellings, pronunciations or the like from pairs.
 
-    PAIRS has lines `source <tab> target`: words or longer texts, which may be of one language. A tenth of the
-    sources is held out, at most 1,000, and weights are tuned on it.
+    PAIRS has lines `source <tab> target`: words or longer texts, which may be of one language. Weights are
+    tuned on a tenth of the sources, at most 1,000; then the model is made of all pairs.
 
     Example: tuning letters train spellings.tsv --out modern
     """

@@ -37,7 +37,8 @@ COMMANDS = Path(sysconfig.get_path("scripts"))
 EXPERIMENT = Path(__file__).with_name("letters.toml")
 # In the directory of a system, besides moses.ini; its files by feature.
 SYSTEM, PAIRS, NETWORK, NETWORK_FEATURE = "letters.json", "pairs.tsv.gz", "nnjm", "NNJM0"
-MODEL_FILES = {"TranslationModel0": "model/phrase-table.gz", "LM0": "model/lm.arpa.gz"}
+MODEL_FILES = {"TranslationModel0": "phrase-table.gz", "LM0": "lm.arpa.gz"}
+PART, ALL = "part", "all"  # texts and models: without the held-out pairs, with them
 LEAST_SOURCES, MOST_HELD_OUT = 20, 1000  # a tenth is held out
 LIST_SIZE = 100  # of the lists in which probabilities sum to 1
 SCALES = 1.1 ** np.arange(-50, 100)
@@ -70,9 +71,13 @@ def train(settings: texts.LettersSettings) -> str:
         pairs = texts.read_pairs(settings.pairs)
         with open_directory(out) as system, temporary_directory(out.name, out.parent) as work:
             references = _write_texts(settings, pairs, work)
-            _run_steps(settings, system, work, max(map(len, references)))
-            for path in (*MODEL_FILES.values(), f"tuned/{WEIGHTS_NAME}"):
-                shutil.copy(work / path, system)
+            for name, command in _steps(settings, work, max(map(len, references))):
+                print_note(f"{settings.out}: {name}")
+                command += ["--config", work / "config" / f"{name}.toml"]
+                run_program([str(COMMANDS / str(command[0])), *map(str, command[1:])])
+            for name in (*MODEL_FILES.values(), *[NETWORK] * settings.nnjm):
+                (work / f"{ALL}.model" / name).rename(system / name)
+            shutil.copy(work / "tuned" / WEIGHTS_NAME, system)
             write_ini(_with_files_in(Path(), work / "tuned" / INI_NAME), system / INI_NAME)
             write_lines(system / PAIRS, ["\t".join(pair).encode() for pair in pairs])
             run = load_run(system)
@@ -104,8 +109,9 @@ def _write_texts(
     (of_source, of_target), split = settings.units, texts.split_units
     references = [[split(target, of_target) for target in targets] for targets in dev.values()]
     rest = [pair for pair in pairs if pair[0] not in held_out]
-    write_lines(work / "train.source", [split(source, of_source) for source, _ in rest])
-    write_lines(work / "train.target", [split(target, of_target) for _, target in rest])
+    for name, chosen in ((PART, rest), (ALL, pairs)):
+        write_lines(work / f"{name}.source", [split(source, of_source) for source, _ in chosen])
+        write_lines(work / f"{name}.target", [split(target, of_target) for _, target in chosen])
     write_lines(work / "dev.source", [split(source, of_source) for source in dev])
     for number in range(max(map(len, references))):
         # A source with fewer targets has its last one again.
@@ -114,31 +120,30 @@ def _write_texts(
     return references
 
 
-def _run_steps(
-    settings: texts.LettersSettings, system: Path, work: Path, n_references: int
-) -> None:
-    """Build the model, train the network and tune the weights, each by its command."""
-    model, jobs, seed = work / "model", ["--jobs", settings.jobs], ["--seed", settings.seed]
+def _steps(
+    settings: texts.LettersSettings, work: Path, n_references: int
+) -> Iterator[tuple[str, list[object]]]:
+    """The commands that tune weights on the held-out pairs, then learn from all pairs, with their settings."""
+    jobs, seed = ["--jobs", settings.jobs], ["--seed", settings.seed]
     languages = ["--source-language", "source", "--target-language", "target"]
-    build = ["moses-bridge", "build", "--corpus", work / "train", *languages, "--out", model, *jobs]
-    tune = ["tuning", "tune", "--ini", model / INI_NAME, "--metric", settings.metric, *seed, *jobs]
-    tune += ["--source", work / "dev.source", "--out", work / "tuned"]
-    tune += [f"--reference={work}/dev.target{number}" for number in range(n_references)]
-    steps: dict[str, Sequence[object]] = {"build": build}
-    if settings.nnjm:
-        network = ["rescorer", "train", work / "train.target", "--source", work / "train.source"]
-        network += ["--links", model / LINKS_NAMES[0], "--arch", "nnjm", "--out", system / NETWORK]
-        steps["nnjm"] = [*network, *seed]
-        tune += ["--neural-lm", _served(system)]
-    for name, (program, *arguments) in (steps | {"tune": tune}).items():
-        print_note(f"{settings.out}: {name}")
-        config = ["--config", work / "config" / f"{name}.toml"]
-        run_program([*map(str, (COMMANDS / str(program), *arguments, *config))])
+    for name in (PART, ALL):
+        text, model = work / name, work / f"{name}.model"
+        build = ["moses-bridge", "build", "--corpus", text, *languages, "--out", model, *jobs]
+        yield "build", build
+        if settings.nnjm:
+            network = ["rescorer", "train", f"{text}.target", "--source", f"{text}.source", *seed]
+            network += ["--links", model / LINKS_NAMES[0], "--out", model / NETWORK]
+            yield "nnjm", [*network, "--arch", "nnjm"]
+        if name == PART:
+            tune = ["tuning", "tune", "--ini", model / INI_NAME, "--out", work / "tuned"]
+            tune += ["--source", work / "dev.source", "--metric", settings.metric, *seed, *jobs]
+            tune += [f"--reference={work}/dev.target{number}" for number in range(n_references)]
+            yield "tune", [*tune, *["--neural-lm", _served(model)] * settings.nnjm]
 
 
-def _served(system: Path) -> str:
-    """The NNJM of a system as a feature of the search."""
-    command = [COMMANDS / "rescorer", "serve", system / NETWORK]
+def _served(model: Path) -> str:
+    """The NNJM beside a model as a feature of the search."""
+    command = [COMMANDS / "rescorer", "serve", model / NETWORK]
     return f"{NETWORK_FEATURE}={shlex.join(map(str, command))}"
 
 
@@ -146,7 +151,7 @@ def _with_files_in(directory: Path, ini: Path) -> MosesIni:
     """The moses.ini of a system with its files in a directory: Moses looks in the working one first."""
     changed = read_ini(ini)
     for feature, name in MODEL_FILES.items():
-        changed = with_path(changed, feature, directory / Path(name).name)
+        changed = with_path(changed, feature, directory / name)
     return changed
 
 

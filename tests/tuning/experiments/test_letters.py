@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moses_bridge.base.errors import ConfigError, InputError, ToolError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import NBestEntry
 from tuning.cli import main
 from tuning.experiments.letters import _scale, evaluate, predict, train
-from tuning.experiments.letters_text import LettersSettings
+from tuning.experiments.letters_text import LettersSettings, split_units
 
 QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
 
@@ -62,6 +63,13 @@ def test_unseen_words_are_spelled_by_the_rules(folder: Path) -> None:
     for predictions in found.values():
         probs = [prob for _, prob in predictions]
         assert probs == sorted(probs, reverse=True) and sum(probs) == pytest.approx(1)
+
+
+def test_the_model_has_learned_from_held_out_pairs_too(folder: Path) -> None:
+    sources = {old_spelling(word) for word in made_up_words(300)}
+    short = {split_units(source, "letters") for source in sources if len(source) <= 10}
+    rows = read_lines(folder / "modern" / "phrase-table.gz")
+    assert len(short) > 200 and short <= {row.split(b" ||| ")[0] for row in rows}
 
 
 def test_a_seen_source_has_its_targets_with_their_shares(folder: Path) -> None:
