@@ -192,7 +192,9 @@ def test_a_number_of_a_score_that_is_none_is_named(files: dict[str, str]) -> Non
     for bad in ("x", "nan"):
         path.write_text("".join(f"{line}\n" for line in [*lines[:6], bad, *lines[7:]]))
         code, printed = run(files, "--feature", f"Q0={path}")
-        assert code == 1 and f"numbers:7: found the value '{bad}', expected a finite number" in printed
+        assert (
+            code == 1 and f"numbers:7: found the value '{bad}', expected a finite number" in printed
+        )
 
 
 def test_too_few_documents_and_lists_that_teach_nothing_are_refused(files: dict[str, str]) -> None:
