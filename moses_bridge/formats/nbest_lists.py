@@ -241,10 +241,7 @@ def read_json_nbest(
 ) -> Iterator[NBestEntry]:
     """Yield the hypotheses as entries of an n-best list; totals are 0.
 
-    Args:
-        path: the list.
-        as_sentence: gives the value of a line in the form of this module; for another form a TypeError.
-        what: the content of a line, for errors.
+    `as_sentence` brings the value of a line into this form; `what` is its content, for errors.
 
     Raises:
         InputError: a line is not JSON of this form, has no hypothesis, a text of several lines, or a feature
@@ -344,12 +341,7 @@ READERS: dict[ListFormat, Callable[[StrPath], Iterator[NBestEntry]]] = {
 
 
 def read_list(path: StrPath, form: ListFormat, size: int = 0) -> Iterator[NBestEntry]:
-    """Read a list; see the readers.
-
-    Args:
-        path: the list.
-        form: its format.
-        size: number of hypotheses of each sentence in the format "plain"; 0 in all others.
+    """Read a list; `size` is the number of hypotheses of each sentence in the format "plain", else 0.
 
     Raises:
         ConfigError: the size is missing, or the format has none.

@@ -77,15 +77,13 @@ def add_feature(
         InputError: an entry is malformed, has the feature already, has no source sentence, lacks
             word links needed by the scorer, or cannot be scored.
     """
-    features = [feature, *filter(None, [per_word_feature])]
-    by_words = (True,) if per_word else (False, True)
-    for name in features:
+    named = [(feature, per_word), *([(per_word_feature, True)] if per_word_feature else [])]
+    for name, _ in named:
         check_feature_name(name)
-    if len(set(features)) < len(features):
-        raise ConfigError(f"two features of the name {features[0]}; give the second another name")
+    if per_word_feature == feature:
+        raise ConfigError(f"two features of the name {feature}; give the second another name")
     refuse_overwriting([out], [nbest, source])
-    sentences, named = list(read_text_lines(source)), list(zip(features, by_words, strict=False))
-    form = settings.list_format
+    sentences, form = list(read_text_lines(source)), settings.list_format
     files = [table_identity(place_of(path)) for path in (nbest, source)]
     given = asdict(replace(settings, skip_bad=0))
     content = {"files": files, "settings": given, "features": named, "scorer": fingerprint}
@@ -93,7 +91,8 @@ def add_feature(
     with open_blocks(place_of(out), content, resume, [nbest]) as sink:
         n_done, links = sink.progress["items"], counts if scorer.needs_links else None
         entries = islice(read_list(nbest, form, settings.list_size), n_done, None)
-        blocks = _blocks(entries, nbest, source, len(sentences), features, links)
+        names = [name for name, _ in named]
+        blocks = _blocks(entries, nbest, source, len(sentences), names, links)
         fills = settings.bad_hypotheses == "least"
         score = partial(_with_scores, sentences, scorer, named, nbest, fills)
         scored = map_in_order(score, blocks, jobs)

@@ -26,8 +26,8 @@ from moses_bridge.base.compiled.kept_code import njit
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import track, unless_full
 from moses_bridge.base.text_lines import read_text_lines
-from moses_bridge.base.textio import StrPath, open_write, read_lines, write_lines
-from moses_bridge.formats.nbest import parse_entry, with_feature
+from moses_bridge.base.textio import StrPath, open_write, write_lines
+from moses_bridge.formats.nbest import read_nbest, with_feature
 from tuning.metrics.bleu import BLEU
 from tuning.metrics.bleu import MAX_ORDER as BLEU_ORDER
 from tuning.metrics.by_name import MbrMetricName
@@ -63,31 +63,23 @@ Matrices = Callable[[Sequence[Sentence]], list[Matrix]]
 def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -> None:
     """Write a list in Moses's format with the feature MBR0 after the others, compressed by suffix.
 
-    The source has one translated sentence a line; `likeness` gives the values.
-
-    Raises:
-        InputError: a line is malformed, or names a sentence that the source does not have.
+    The source has one translated sentence a line, with all that the list names; `likeness` gives the values.
+    InputError if a line is malformed.
     """
-    lines, sources = list(read_lines(nbest)), list(read_text_lines(source))
+    entries, sources = list(read_nbest(nbest)), list(read_text_lines(source))
     members: dict[int, list[int]] = {}
-    texts = []
-    for place, line in enumerate(lines):
-        entry = parse_entry(line, nbest, place + 1)
-        if entry.sentence_id >= len(sources):
-            found = f"the sentence {entry.sentence_id}"
-            raise InputError(nbest, place + 1, found, f"0 to {len(sources) - 1}, as in {source}")
+    for place, entry in enumerate(entries):
         members.setdefault(entry.sentence_id, []).append(place)
-        texts.append(entry.words)
     sentences = [
-        Sentence(number, sources[number], [texts[place] for place in places])
+        Sentence(number, sources[number], [entries[place].words for place in places])
         for number, places in members.items()
     ]
-    values = np.zeros(len(lines))
+    values = np.zeros(len(entries))
     found_values = track(likeness(sentences), "MBR", len(members), "sentences")
     for places, of_sentence in zip(members.values(), found_values, strict=True):
         values[places] = of_sentence
-    pairs = zip(lines, values.tolist(), strict=True)
-    write_lines(out, [with_feature(line, FEATURE, value) for line, value in pairs])
+    pairs = zip(entries, values.tolist(), strict=True)
+    write_lines(out, [with_feature(entry.line, FEATURE, value) for entry, value in pairs])
 
 
 def aggregated_values(texts: Sequence[bytes], metric: str) -> Matrix:
@@ -162,7 +154,7 @@ def _common(counts, matches):  # type: ignore[no-untyped-def]
 def matrices_by_command(sentences: Sequence[Sentence], command: NumberCommand) -> list[Matrix]:
     """The command's numbers of the distinct hypotheses, rows, with each as the reference, a column."""
     questions = [
-        Question(sentence.source, (other,), own)
+        Question(sentence.source, other, own)
         for sentence in sentences
         for own in sentence.distinct
         for other in sentence.distinct

@@ -260,8 +260,10 @@ def _learn(
     learned: list[tuple[str, int, Weights]] = [(FIRST, seed, {})]
     for system, frozen in systems.items():
         settings = replace(config.search, frozen=(*kept, *frozen))
+        # From weights of 0 alone, as of a plain list, most optimisers move nowhere.
+        begin = start if frozen or start.any() else _start(pool, (), None)
         for number in range(seed, seed + config.n_runs):
-            found = optimize(pool, start[None], settings, number, jobs)
+            found = optimize(pool, begin[None], settings, number, jobs)
             learned.append((system, number, grouped_weights(found.weights)))
     return learned
 

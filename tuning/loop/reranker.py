@@ -162,10 +162,12 @@ def _check_features(
     features: Mapping[str, Sequence[float]], path: Path, reranked: Reranked
 ) -> None:
     """Refuse a list with other dense features than the weights; one of weight 0 may be missing."""
-    weights = {name: row for name, row in reranked.best.weights.items() if "_" not in name}
     found = {name: len(values) for name, values in features.items() if "_" not in name}
-    needed = {name for name, row in weights.items() if any(row) and not name.startswith(UNLISTED)}
-    expected = {name: len(row) for name, row in weights.items() if name in {*found, *needed}}
+    expected = {
+        name: len(row)
+        for name, row in reranked.best.weights.items()
+        if name in found or (any(row) and "_" not in name and not name.startswith(UNLISTED))
+    }
     if found == expected:
         return
     hint = "Apply weights that were learned with these features"

@@ -71,13 +71,12 @@ class MetricChoice:
         """
         from tuning.metrics.metric import read_references
 
-        sentences = read_references(paths, source)
+        sentences, weights = read_references(paths, source), metric_weights(self.name).items()
+        counters = [(self._counter(name, sentences, source), weight) for name, weight in weights]
         if "=" not in self.name:
-            return self._counter(self.name, sentences, source)
+            return counters[0][0]
         from tuning.metrics.metric import MixedReferences
 
-        weights = metric_weights(self.name).items()
-        counters = [(self._counter(name, sentences, source), weight) for name, weight in weights]
         return MixedReferences(self.name, counters)
 
     def _counter(

@@ -82,7 +82,7 @@ class ColumnReferences(MetricReferences):
             InputError: it wrote something else than a finite number for each hypothesis.
         """
         questions = [
-            Question(self._sources[i], self.sentences[i], words) for i, words in hypotheses
+            Question(self._sources[i], self.sentences[i][0], words) for i, words in hypotheses
         ]
         rows = [(number, 1.0) for number in self._command.numbers(questions)]
         return np.array(rows).reshape(-1, 2)
@@ -92,10 +92,10 @@ PLACES = ("source", "reference", "hypotheses", "out")
 
 
 class Question(NamedTuple):
-    """A hypothesis to be scored; of its references the command gets the first one."""
+    """A hypothesis to be scored."""
 
     source: bytes
-    references: Sequence[bytes]
+    reference: bytes
     hypothesis: bytes
 
 
@@ -167,9 +167,7 @@ class NumberCommand:
             return self._answers(questions)
         with temporary_directory("metric") as folder:
             paths = {name: str(folder / name) for name in PLACES}
-            for name, column in zip(
-                PLACES, zip(*map(_texts, questions), strict=True), strict=False
-            ):
+            for name, column in zip(PLACES, zip(*questions, strict=True), strict=False):
                 write_lines(paths[name], column)
             run_program(self._words(paths))
             return self._read(Path(paths["out"]), len(questions))
@@ -179,7 +177,7 @@ class NumberCommand:
         if self._program is None:
             self._program = NumberProgram(self._words({}))
             weakref.finalize(self, self._program.program.close)
-        rows = [SEPARATOR.join(map(escape_bars, _texts(each))) for each in questions]
+        rows = [SEPARATOR.join(map(escape_bars, each)) for each in questions]
         try:
             return self._program.numbers(rows)
         except WrongAnswer as error:
@@ -188,9 +186,7 @@ class NumberCommand:
             raise InputError(what, place, error.found, expected, error.hint) from error
 
     def _key(self, question: Question) -> str:
-        source, references, hypothesis = question
-        parts = (self._command.encode(), source, *references, hypothesis)
-        return hashlib.sha256(b"\n".join(parts)).hexdigest()
+        return hashlib.sha256(b"\n".join((self._command.encode(), *question))).hexdigest()
 
     def _read(self, path: Path, n_expected: int) -> list[float]:
         what = f"the numbers of {self._what}"
@@ -198,10 +194,6 @@ class NumberCommand:
         if len(lines) != n_expected:
             raise InputError(what, None, f"{len(lines)} lines", f"{n_expected}, one a hypothesis")
         return [finite_number(line, what, place) for place, line in enumerate(lines, start=1)]
-
-
-def _texts(question: Question) -> tuple[bytes, bytes, bytes]:
-    return question.source, question.references[0], question.hypothesis
 
 
 def _cached(path: Path) -> Iterable[tuple[str, float]]:

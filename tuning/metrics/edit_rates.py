@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from sacrebleu.metrics.ter import TER as SacreTer
 
 from moses_bridge.formats.words import split_words
-from tuning.metrics.metric import FEW, Counts, Metric, MetricReferences, Values, are_few, unicode
+from tuning.metrics.metric import Counts, Metric, MetricReferences, Values, are_few, unicode
 
 Units = Sequence[str] | Sequence[bytes]
 Pair = tuple[bytes, tuple[bytes, ...]]
@@ -101,15 +100,14 @@ class TerReferences(MetricReferences):
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.float64]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
-        rest = iter(hypotheses)
-        first = list(islice(rest, FEW + 1))
+        pairs = list(hypotheses)
         count: Callable[[str, Sequence[str]], tuple[int, float]] = _count_plainly
-        if not are_few(first):
+        if not are_few(pairs):
             from tuning.metrics import ter_edits
 
             count = ter_edits.ter_statistics
         rows = []
-        for number, words in chain(first, rest):
+        for number, words in pairs:
             pair = words, tuple(self.sentences[number])
             if pair not in self._counted:
                 self._counted[pair] = count(unicode(words), [*map(unicode, pair[1])])

@@ -20,6 +20,7 @@ from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
 from tuning.loop.rerank import ListedText, rerank_lists
 from tuning.loop.settings import RerankConfig
+from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import MertConfig, OptimizerConfig, OptimizerResult
 from tuning.optimisers.nbest_pool import NBestPool
 
@@ -160,6 +161,22 @@ def test_likeness_to_the_others_is_a_feature_of_its_own_system(
     text.nbest.write_text(named)
     with pytest.raises(ConfigError, match="has a feature MBR0; use another name"):
         rerank_lists(text, None, tmp_path / "other", replace(MERT, mbr="bleu"))
+
+
+@pytest.mark.parametrize("optimizer", ["mert", "pro"])
+def test_a_plain_list_is_reranked_by_an_added_feature(
+    optimizer: OptimizerName, text: ListedText, feature: str, tmp_path: Path
+) -> None:
+    pairs = zip(REVERSED, REFERENCES, strict=True)
+    text.nbest.write_text("".join(f"{wrong}\n{right}\n" for wrong, right in pairs))
+    config = replace(MERT, optimizer=optimizer, list_format="plain", list_size=2, n_runs=1)
+    found = rerank_lists(text, text, tmp_path / "out", config, [NBestFeature.parse(feature)])
+    assert found.systems["reranked"][0].weights["A0"] == [0.0]
+    (run,) = found.systems["+A0"]
+    assert (tmp_path / "out" / run.test).read_text().splitlines() == REFERENCES
+    with pytest.raises(ConfigError, match="the list format plain and the list size 0"):
+        rerank_lists(text, None, tmp_path / "other", replace(config, list_size=0))
+    assert not (tmp_path / "other").exists()
 
 
 def test_likeness_by_a_command_is_a_feature_and_a_short_answer_leaves_nothing(
