@@ -173,8 +173,9 @@ def start_ray_cluster(ray: Any) -> Callable[[int], Any]:
 
     def start(n_processors: int) -> Any:
         before = signal.getsignal(signal.SIGTERM)
-        own = {"num_cpus": n_processors, "include_dashboard": False}
-        cluster = Cluster(True, head_node_args=own)
+        # Each of what is left out is a process.
+        own = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+        cluster = Cluster(True, head_node_args={"num_cpus": n_processors, **own})
         signal.signal(signal.SIGTERM, before)  # the head took it for itself
         return cluster
 

@@ -35,6 +35,9 @@ SHOWN = (
     "commands",
     "api/tuning",
 )
+FOCUS = """() => { let each = document.activeElement;
+  while (each?.shadowRoot?.activeElement) each = each.shadowRoot.activeElement; return each; }"""
+LIMIT = 60_000  # milliseconds, of a busy machine
 FOUND = """() => [...document.querySelectorAll("*")].filter((each) => each.shadowRoot)
   .flatMap((each) => [...each.shadowRoot.querySelectorAll("a")]).map((each) => each.href)"""
 
@@ -68,6 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(browser: Browser, site: Path) -> Iterator[Page]:
     """The first page, opened from disk."""
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened.set_default_timeout(LIMIT)
     opened.goto((site / "index.html").as_uri())
     yield opened
     opened.close()
@@ -153,20 +157,20 @@ def test_no_page_is_wider_than_the_window_or_complains(
 )
 def test_a_page_on_disk_can_be_searched(page: Page, words: str, found: str) -> None:
     search(page, words)
-    page.wait_for_function(f"({FOUND})().some((each) => each.includes({found!r}))", timeout=20_000)
+    page.wait_for_function(f"({FOUND})().some((each) => each.includes({found!r}))")
 
 
 @pytest.mark.parametrize("option", ["--init-weights", "--nbest-size"])
 def test_an_option_is_found_where_the_commands_are(page: Page, option: str) -> None:
     """Before functions with parameters of that name."""
     search(page, option)
-    page.wait_for_function(f"({FOUND})()[0]?.includes('commands.html#') ?? false", timeout=20_000)
+    page.wait_for_function(f"({FOUND})()[0]?.includes('commands.html#') ?? false")
     assert page.evaluate(FOUND)[0].endswith(option[1:])
 
 
 def search(page: Page, words: str) -> None:
     page.locator(".md-search__button").first.click()
-    page.wait_for_timeout(500)
+    page.wait_for_function(f"({FOCUS})()?.matches('input')")
     page.keyboard.type(words, delay=20)
 
 

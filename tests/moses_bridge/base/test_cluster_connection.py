@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -30,7 +31,7 @@ def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None
         time.sleep(0.02)
         return number, os.environ["RAY_RAYLET_PID"]
 
-    machine = ray_cluster.add_node(num_cpus=1)
+    machine = ray_cluster.add_node(num_cpus=1, include_log_monitor=False)
     given, found, places = list[int](), list[int](), set[str]()
     since_the_loss = count()
 
@@ -60,17 +61,6 @@ def test_what_is_left_of_items_when_the_cluster_is_closed_ends_with_it(
         assert next(results) == "0"
     results.close()  # type: ignore[attr-defined]
     assert not ray.is_initialized()
-
-
-def test_workers_of_a_cluster_started_here_are_no_nicer_than_the_command(
-    ray: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beside another busy process they would get a thirtieth of a processor each, at Ray's niceness of 15."""
-    monkeypatch.delenv(NICENESS)
-    niceness = [os.getpriority(os.PRIO_PROCESS, 0)]
-    with open_cluster("local", 1) as cluster:
-        work = cluster.map_in_order(lambda: lambda _: os.getpriority(os.PRIO_PROCESS, 0), [0])
-        assert [*work] == niceness
 
 
 def test_a_handler_of_sigterm_stays(ray_address: str) -> None:
@@ -157,25 +147,49 @@ def test_of_a_cluster_that_does_not_come_up_nothing_is_left(
     assert not [*tmp_path.iterdir()]
 
 
-SAY_AUTHENTICATION = """
-import os, sys
+STARTED_HERE = """
+import json, os
 from moses_bridge.base.cluster import open_cluster
-with open_cluster("local", 1):
+
+def niceness(_=None):
+    return os.getpriority(os.PRIO_PROCESS, 0)
+
+with open_cluster("local", 1) as cluster:
     from ray._raylet import AuthenticationMode, get_authentication_mode
-    print(get_authentication_mode() == AuthenticationMode.TOKEN, len(os.environ["RAY_AUTH_TOKEN"]))
+    has_token = get_authentication_mode() == AuthenticationMode.TOKEN
+    (of_worker,) = cluster.map_in_order(lambda: niceness, [0])
+    print(json.dumps([has_token, len(os.environ["RAY_AUTH_TOKEN"]), of_worker - niceness()]))
 """
 
 
-def test_a_cluster_started_here_asks_for_a_token_of_its_own(ray: Any, tmp_path: Path) -> None:
-    """Ray's own would lie in the home directory."""
-    unset = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_TMPDIR", "HOME"}
+@pytest.fixture(scope="module")
+def started_here(ray: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]:
+    """What a process that knows no token says of a cluster that it starts, and its home."""
+    unset = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_TMPDIR", NICENESS}
     environment = {key: value for key, value in os.environ.items() if key not in unset}
-    (tmp_path / "home").mkdir()
+    home = tmp_path_factory.mktemp("home")
     done = subprocess.run(
-        [sys.executable, "-c", SAY_AUTHENTICATION],
-        env={**environment, "HOME": str(tmp_path / "home")},
+        [sys.executable, "-c", STARTED_HERE],
+        env={**environment, "HOME": str(home)},
         capture_output=True,
         text=True,
     )
-    assert done.stdout.split() == ["True", "64"], done.stderr
-    assert not [*(tmp_path / "home").rglob("auth_token")]
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), home
+
+
+def test_a_cluster_started_here_asks_for_a_token_of_its_own(
+    started_here: tuple[list[Any], Path],
+) -> None:
+    """Ray's own would lie in the home directory."""
+    (has_token, n_letters, _), home = started_here
+    assert (has_token, n_letters) == (True, 64)
+    assert not [*home.rglob("auth_token")]
+
+
+def test_workers_of_a_cluster_started_here_are_no_nicer_than_the_command(
+    started_here: tuple[list[Any], Path],
+) -> None:
+    """Beside another busy process they would get a thirtieth of a processor each, at Ray's niceness of 15."""
+    (*_, how_much_nicer), _ = started_here
+    assert how_much_nicer == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -111,7 +112,7 @@ def test_the_table_is_that_of_one_process(folder: Path, ray: Any) -> None:
 def test_what_a_killed_worker_had_is_scored_again(folder: Path, ray_address: str) -> None:
     driver = started_and_at_its_next_block(folder, "worker", ray_address, 2)
     os.kill(stopped_at_work(driver), signal.SIGKILL)
-    _, said = driver.communicate(timeout=60)
+    _, said = driver.communicate(timeout=300)
     assert driver.returncode == 0, said
     assert "a worker was lost: what it had is done again" in said
     assert_equal(folder, "worker")
@@ -123,12 +124,16 @@ def test_a_run_continues_whose_driver_was_killed_and_whose_cluster_was_lost(
     """Of a lost cluster nothing is left, the processes of its head neither."""
     cluster = start_ray_cluster(1)
     driver = started_and_at_its_next_block(folder, "lost", cluster.address, 1)
+    worker = stopped_at_work(driver)
     driver.kill()
-    driver.communicate(timeout=60)
+    driver.communicate(timeout=300)
+    end(worker)
     n_first = rows_done(folder, "lost")
     driver = started_and_at_its_next_block(folder, "lost", cluster.address, 1)
+    worker = stopped_at_work(driver)
     cluster.shutdown()
-    _, said = driver.communicate(timeout=60)
+    end(worker)
+    _, said = driver.communicate(timeout=300)
     assert driver.returncode == 1, said
     assert 0 < n_first < rows_done(folder, "lost") < N_ROWS
     assert score(folder, "table", "lost", *MODELS, "--resume").exit_code == 0
@@ -151,8 +156,10 @@ def started_and_at_its_next_block(
 
 
 def rows_done(folder: Path, out: str) -> int:
-    state = folder / f".{out}.gz.partial.json"
-    done: int = json.loads(state.read_bytes())["progress"]["rows"] if state.exists() else 0
+    done = 0
+    with contextlib.suppress(FileNotFoundError):
+        state = json.loads((folder / f".{out}.gz.partial.json").read_bytes())
+        done = state["progress"]["rows"]
     return done
 
 
@@ -160,25 +167,30 @@ def stopped_at_work(driver: subprocess.Popen[str]) -> int:
     """A worker that has not finished its block, as its name shows, and that will not."""
     while driver.poll() is None:
         for worker in workers_at_work():
-            os.kill(worker, signal.SIGSTOP)
-            while state(worker) != "T":
-                time.sleep(0.001)
-            if worker in workers_at_work():
-                return worker
-            os.kill(worker, signal.SIGCONT)
+            with contextlib.suppress(OSError):  # it has ended
+                os.kill(worker, signal.SIGSTOP)
+                while state(worker) not in "TZ":
+                    time.sleep(0.001)
+                if worker in workers_at_work():
+                    return worker
+                os.kill(worker, signal.SIGCONT)
     raise AssertionError(driver.communicate())
+
+
+def end(worker: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGKILL)
 
 
 def workers_at_work() -> list[int]:
     """Those of clusters that this process has started."""
-    names = {
-        int(path.parent.name): path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")
-    }
-    return [
-        number
-        for number, name in names.items()
-        if name.startswith(b"ray::_Worker.work") and parent(parent(number)) == os.getpid()
-    ]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            if path.read_bytes().startswith(b"ray::_Worker.work"):
+                number = int(path.parent.name)
+                found += [number] if parent(parent(number)) == os.getpid() else []
+    return found
 
 
 def state(process: int) -> str:
