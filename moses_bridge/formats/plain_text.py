@@ -233,7 +233,7 @@ def read_glossary(path: StrPath) -> dict[str, str]:
     """Read a glossary: a term and its translation on each line, separated by a tab.
 
     Raises:
-        InputError: a line has no such two texts, or another translation of an earlier term.
+        InputError: a line has no such two texts, or another translation of a term.
     """
     glossary: dict[str, str] = {}
     for number, line in enumerate(read_text_lines(path), start=1):
@@ -241,8 +241,6 @@ def read_glossary(path: StrPath) -> dict[str, str]:
         term, _, translation = (each.strip() for each in text.partition("\t"))
         if not term or not translation or "\t" in translation:
             raise InputError(path, number, shown(line), "a term, a tab, and its translation")
-        if glossary.setdefault(term.lower(), translation) != translation:
-            found = f"another translation of {term!r}"
-            expected = f"{glossary[term.lower()]!r}, as before: terms match in any case"
-            raise InputError(path, number, found, expected, "Keep one of the two lines")
+        if (first := glossary.setdefault(term.lower(), translation)) != translation:
+            raise InputError(path, number, shown(line), f"{first!r} again, or no line of {term!r}")
     return glossary

@@ -132,10 +132,10 @@ def test_a_malformed_glossary(tmp_path: Path, line: str) -> None:
 
 def test_a_term_has_one_translation(tmp_path: Path) -> None:
     path = tmp_path / "terms"
-    path.write_text("File\tfichier\nfile\tfichier\n")
+    path.write_text("file\tfichier\nFile\tfichier\n")
     assert read_glossary(path) == {"file": "fichier"}
-    path.write_text("File\tfichier\nfile\tdossier\n")
-    with pytest.raises(InputError, match=r"terms:2: .*translation of 'file'.*'fichier'.*Keep one"):
+    path.write_text("file\tfichier\nFile\tclasseur\n")
+    with pytest.raises(InputError, match=r"terms:2: .*expected 'fichier' again, or no line of 'F"):
         read_glossary(path)
 
 
