@@ -19,7 +19,8 @@ MAX_DIGITS = 18  # of a sentence's number: more would not fit 64 bits
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
 MOSES_LISTS = (
     "Moses writes `0 ||| words ||| LM0= -3.5 TM0= -1 -2 ||| -4`, unless -labeled-n-best-list is false."
-    " --list-format reads those of Marian, fairseq, Joshua and cdec (`LM=-3.5`), and JSON lines"
+    " --list-format reads those of Marian, fairseq, Joshua and cdec (`LM=-3.5`), Moses before 2013"
+    " (`lm: -3.5`), and JSON lines"
 )
 SEGMENTATION_MARK = re.compile(rb"(?:^|[ \t])(\|\d+-\d+[|,])")
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"

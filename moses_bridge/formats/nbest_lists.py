@@ -59,7 +59,7 @@ WORD_PENALTY = "WordPenalty0"
 GLUED = re.compile(rb"\b(F\d+=)(?=[^\s])")
 # Between text and features: word links, scores of words, or nothing.
 BETWEEN = re.compile(rb"\s*(?:(?:\d+-\d+\s+)*|WordScores=\s.*)", re.DOTALL)
-NAMED = re.compile(rb"(\S+)=[ \t]*")  # a feature of Joshua or cdec
+NAMED = re.compile(rb"(\S+)(?:=|:(?=[ \t]))[ \t]*")  # of Joshua or cdec; of Moses before 2013
 OLD_WORD_SCORES = re.compile(rb"WordScores=(?: +[-+.\w]+(?= |$))*")  # among the features
 NOT_IN_TEXT = re.compile("[\n\0\ud800-\udfff]")  # line ends and surrogates
 LABEL = re.compile(rb"([SHDP])-(\d+)\t")
@@ -311,7 +311,10 @@ def _plain_name(name: bytes) -> bytes:
 
 
 def read_joshua_nbest(path: StrPath) -> Iterator[NBestEntry]:
-    """Yield the entries of a list of Joshua or cdec, `id ||| words ||| NAME=v ||| total`; see `read_nbest`."""
+    """Yield the entries of a list of Joshua or cdec, `id ||| words ||| NAME=v ||| total`; see `read_nbest`.
+
+    Moses before 2013 wrote `NAME: v v`.
+    """
     for line_number, line in enumerate(read_lines(path), start=1):
         fields = line.split(BAR)
         named = [NAMED.sub(lambda name: _plain_name(name[1]) + b"= ", each) for each in fields[2:3]]

@@ -44,8 +44,8 @@ class PairTrainingConfig(Limited):
     Attributes:
         max_phrase_words: pairs with a longer side are not learned from.
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
-        min_prob: pairs with a lower p(target | source) in the table are not learned from, whichever side
-            is predicted.
+        min_prob: pairs with a lower p(target | source), the table's third score, are not learned from,
+            whichever side is predicted.
         max_pairs: maximum number of pairs, drawn at random; 0 for all.
         pool_pairs: pairs in memory at a time, some 150 bytes each. Of a larger table, batches are
             drawn from one pool after another, each a sample of the sources of the whole table.

@@ -164,7 +164,7 @@ def _check_form(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
         ):
             if line and right and not wrong:
                 hint = f"The training text, {train.path}, has none; make all texts in the same way"
-                raise InputError(text.path, line, found, "the other form", hint)
+                raise InputError(text.path, line, found, "the other form in both languages", hint)
 
 
 def _check_dev(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
