@@ -27,6 +27,9 @@ OUTER = frozenset(".,:;!?%()[]{}\"'“”„‘’«»…")  # set by the detoke
 TERM, HIDDEN = "__term{}__", re.compile(r"__term(0|[1-9][0-9]{,8})__")
 # Characters that tokenizers leave out, and a byte order mark.
 INVISIBLE = re.compile("[\x00-\x08\x0e-\x1b\x7f\ufeff]")
+WRITTEN_BLANK = re.compile(
+    "&(?:nbsp|#160|#xa0);", re.IGNORECASE
+)  # between words, which may be reordered
 WHOLE = re.compile(NEVER_CUT)
 
 
@@ -80,7 +83,7 @@ class PlainText:
 
     def line(self, text: str) -> Line:
         """The words of a line."""
-        text = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+        text = INVISIBLE.sub("", unicodedata.normalize("NFC", WRITTEN_BLANK.sub("\u00a0", text)))
         if self.glossary:
             text = self._terms.sub(self._hidden, text)
         plain = tagged.without_tags(text)

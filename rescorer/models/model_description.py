@@ -79,7 +79,8 @@ def read_description(directory: Path) -> dict[str, Any]:
     version = description.get("format_version")
     if version != FORMAT_VERSION:
         found = f"format version {version if isinstance(version, int) else repr(version)[:60]}"
-        hint = "Train the model again with this version"
+        is_newer = isinstance(version, int) and version > FORMAT_VERSION
+        hint = "Update rescorer" if is_newer else "Train the model again with this version"
         raise InputError(path, None, found, str(FORMAT_VERSION), hint)
     _check_types(description, path)
     return _with_reading(description, path)

@@ -26,9 +26,12 @@ def start_weights(ini: MosesIni, added: Mapping[str, float], init_weights: Path 
     `init_weights` is the weights.json of the other run, or a table of this form.
 
     Raises:
-        InputError: a file is malformed, or has more weights of a feature than the ini.
+        InputError: a file is malformed, the ini has no feature, or another file has more weights of
+            a feature than the ini.
         ConfigError: an added feature has the name of one in the ini.
     """
+    if not ini.features:
+        raise InputError(ini.path, None, "no feature", "a moses.ini with those of the search")
     for feature in ini.features:
         if feature.name in added:
             raise ConfigError(f"{ini.path} has a feature {feature.name}; use another name")

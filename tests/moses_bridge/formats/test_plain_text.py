@@ -43,6 +43,12 @@ def test_words_are_those_of_the_corpus_and_placeholders_are_whole(lower: PlainTe
     ]
 
 
+def test_a_blank_written_as_an_entity_is_a_blank(lower: PlainText) -> None:
+    """As a word it would be put anywhere among the words of the translation."""
+    assert lower.line("10&nbsp;MB of&#160;it").words == ["10", "mb", "of", "it"]
+    assert copy(lower, "10&nbsp;MB") == "10 MB"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -148,7 +148,7 @@ def huge(hidden_width: int) -> dict[str, int]:
         (lambda folder: (folder / "config.json").write_text("[1]"), "no known architecture"),
         (lambda folder: (folder / "config.json").write_text('{"a": '), "config.json: found"),
         (change(architecture="transformer"), "no known architecture"),
-        (change(format_version=99), "format version 99, expected 1"),
+        (change(format_version=99), "format version 99, expected 1. Update rescorer"),
         (with_folds, "networks trained with folds, which this version .*Name one of them.*fold0"),
         (change(model=3), "no sizes"),
         (
@@ -183,7 +183,7 @@ def huge(hidden_width: int) -> dict[str, int]:
             "found 'x' in 'log_z_mean', expected fl",
         ),
         (change(architecture={}), "no known architecture"),
-        (change(format_version=[1]), r"found format version \[1\], expected 1"),
+        (change(format_version=[1]), r"found format version \[1\], expected 1. Train"),
         (nested, "config.json: found tables and lists nested more than 100 deep"),
         (as_a_pipe("config.json"), "config.json: found a directory, a pipe or a device"),
         (as_a_pipe("target.vocab"), "target.vocab: found a directory, a pipe or a device"),

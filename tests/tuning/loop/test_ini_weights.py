@@ -50,6 +50,9 @@ def test_features_without_weights_start_at_1_and_added_ones_where_they_are_told(
     }
     with pytest.raises(ConfigError, match="has a feature LM0; use another name"):
         start_weights(read_ini(ini), {"LM0": 0.25}, None)
+    ini.write_text("a text in the place of a moses.ini\n")
+    with pytest.raises(InputError, match="found no feature, expected a moses"):
+        start_weights(read_ini(ini), {}, None)
 
 
 def test_weights_of_features_that_the_ini_lacks_are_left(
