@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.textio import write_bytes
 
 
 def check_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path, hint: str) -> None:
@@ -40,9 +40,12 @@ def _kind(tensor: Tensor) -> str:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors; the file appears only when complete."""
-    encoded = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-    with open_write(path) as stream:
-        stream.write(encoded)
+    write_bytes(path, encode_tensors(tensors))
+
+
+def encode_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """The bytes of a file of tensors."""
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
