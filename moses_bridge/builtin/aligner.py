@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -140,7 +141,7 @@ def _run_one_way(
     be_quiet: bool,
 ) -> None:
     quiet(be_quiet)
-    model = MODELS[aligner](str(texts[0]), str(texts[1]), label)
+    model = MODELS[aligner](*map(os.fsencode, texts), label)
     model.end_training()
     work(model, out, turned)
 
@@ -177,7 +178,7 @@ def _train(model: Any, n_iterations: int, label: str) -> Any:
     return model
 
 
-def _hmm(source: str, target: str, label: str) -> Any:
+def _hmm(source: bytes, target: bytes, label: str) -> Any:
     """IBM model 1, then the HMM of Vogel et al. (1996)."""
     first = thot.alignment.Ibm1AlignmentModel()
     first.read_sentence_pairs(source, target)
@@ -187,7 +188,7 @@ def _hmm(source: str, target: str, label: str) -> Any:
     return _train(model, HMM_ITERATIONS, f"{label}, HMM")
 
 
-def _fast_align(source: str, target: str, label: str) -> Any:
+def _fast_align(source: bytes, target: bytes, label: str) -> Any:
     """The reparameterised IBM model 2 of Dyer et al. (2013)."""
     model = thot.alignment.FastAlignModel()
     model.emit_training_alignments = True
@@ -195,7 +196,7 @@ def _fast_align(source: str, target: str, label: str) -> Any:
     return _train(model, FAST_ALIGN_ITERATIONS, label)
 
 
-def _eflomal(source: str, target: str, label: str) -> Any:
+def _eflomal(source: bytes, target: bytes, label: str) -> Any:
     """Gibbs sampling of Östling and Tiedemann (2016): IBM 1, HMM, HMM with fertility."""
     model = thot.alignment.EflomalAlignmentModel()
     model.deterministic = True
@@ -214,7 +215,7 @@ KINDS: dict[str, Any] = {
     "fast-align": thot.alignment.FastAlignModel,
     "eflomal": thot.alignment.EflomalAlignmentModel,
 }
-MODELS: dict[str, Callable[[str, str, str], Any]] = {
+MODELS: dict[str, Callable[[bytes, bytes, str], Any]] = {
     "hmm": _hmm,
     "fast-align": _fast_align,
     "eflomal": _eflomal,
@@ -280,7 +281,7 @@ def train_aligner(
 
 
 def _keep(model: Any, out: Path, _: bool) -> None:
-    if not model.print(str(out)):
+    if not model.print(os.fsencode(out)):
         raise UserError(f"{out}: the word aligner could not write its parameters")
     for suffix in TEXT_SUFFIXES:
         out.with_suffix(suffix).write_bytes(b"")
@@ -367,7 +368,7 @@ def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
             raise InputError(directory / name, None, "other bytes", expected, hint)
     models = [KINDS[record.aligner]() for _ in PREFIXES]
     for model, prefix in zip(models, PREFIXES, strict=True):
-        if not model.load(str(directory / prefix)):
+        if not model.load(os.fsencode(directory / prefix)):
             raise InputError(
                 directory / prefix, None, "files that sil-thot cannot read", what, hint
             )
