@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -184,7 +185,7 @@ def _trained(aligner: Aligner, texts: tuple[Path, Path], label: str) -> Any:
         first.set_iterations(*EFLOMAL_ITERATIONS)
         first.set_decode_params(*EFLOMAL_DECODING)
     first.emit_training_alignments = aligner != "hmm"
-    first.read_sentence_pairs(*map(str, texts))
+    first.read_sentence_pairs(*map(os.fsencode, texts))
     match aligner:
         case "eflomal":
             return _train(first, first.scheduled_iterations, label)
@@ -261,7 +262,7 @@ def train_aligner(
 
 
 def _keep(model: Any, out: Path, _: bool) -> None:
-    if not model.print(str(out)):
+    if not model.print(os.fsencode(out)):
         raise UserError(f"{out}: the word aligner could not write its parameters")
     for suffix in TEXT_SUFFIXES:
         out.with_suffix(suffix).write_bytes(b"")
@@ -347,7 +348,7 @@ def _load(directory: Path) -> tuple[list[dict[bytes, str]], list[Any]]:
             raise InputError(directory / name, None, "other bytes", expected, hint)
     models = [KINDS[record.aligner]() for _ in PREFIXES]
     for model, prefix in zip(models, PREFIXES, strict=True):
-        if not model.load(str(directory / prefix)):
+        if not model.load(os.fsencode(directory / prefix)):
             raise InputError(
                 directory / prefix, None, "files that sil-thot cannot read", what, hint
             )

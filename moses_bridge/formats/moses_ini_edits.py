@@ -231,7 +231,7 @@ WordPenalty0= -1
 PhrasePenalty0= 0.2
 TranslationModel0={" 0.2" * n_table_scores}
 {weights}LM0= 0.5"""
-    return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
+    return parse_ini(tuple(os.fsencode(text).split(b"\n")), Path("moses.ini"))
 
 
 def _weights_in_ini(ini: MosesIni, name: str) -> tuple[float, ...]:
@@ -261,7 +261,7 @@ def _with_arguments(
     def changed(text: str, line: bytes) -> bytes:
         if next(features).name == feature_name:
             for key, value in arguments.items():
-                line = _set_argument(line, key.encode(), value.encode())
+                line = _set_argument(line, key.encode(), os.fsencode(value))
         return line
 
     return _edited(ini.lines, "feature", changed)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.textio import write_bytes
 
 
 def check_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path, hint: str) -> None:
@@ -40,15 +40,19 @@ def _kind(tensor: Tensor) -> str:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors; the file appears only when complete."""
-    encoded = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-    with open_write(path) as stream:
-        stream.write(encoded)
+    write_bytes(path, encode_tensors(tensors))
+
+
+def encode_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """The bytes of a file of tensors."""
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors onto the CPU; InputError if the file is missing, truncated or of another kind."""
     try:
-        return load_file(path, device="cpu")
+        with open(path, "rb") as file:  # safetensors takes no name outside UTF-8
+            return load_file(f"/proc/self/fd/{file.fileno()}", device="cpu")
     except (SafetensorError, OSError) as error:
         raise InputError(
             path, None, str(error), "a whole safetensors file", "Train the model again"

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
+from moses_bridge.base.textio import write_bytes
 from rescorer.contract.architectures import Architecture, is_foreign, load
 from rescorer.contract.choices import reverses_sides
 from rescorer.contract.compute import Compute
@@ -22,7 +23,7 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE, TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
+from rescorer.layers.tensor_files import check_weights, encode_tensors, load_tensors
 from rescorer.models.model_description import (
     CARD,
     DESCRIPTION,
@@ -58,15 +59,17 @@ def save_model(
     known = {name: words for name, words in vocabularies.items() if words is not None}
     for name, words in known.items():
         words.save(directory / name)
+    weights = encode_tensors(network.state_dict())
     description = {
         "format_version": FORMAT_VERSION,
         "architecture": architecture,
         "model": dataclasses.asdict(sizes),
-        "vocabularies": {name: _digest(directory / name) for name in known},
+        "vocabularies": {name: _digest(_content(directory / name)) for name in known},
+        "weights": _digest(weights),
         "training": training,
     }
     write_json(directory / DESCRIPTION, description)
-    save_tensors(directory / WEIGHTS, network.state_dict())
+    write_bytes(directory / WEIGHTS, weights)
 
 
 def written_files(directory: Path) -> list[Path]:
@@ -97,6 +100,8 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     network = _empty_network(architecture, settings, shortlists, directory)
     weights = load_tensors(directory / WEIGHTS)
     check_weights(network, weights, directory / WEIGHTS, TRAIN_AGAIN)
+    if "weights" in description:  # those of earlier versions have no digest
+        _check_digest(directory / WEIGHTS, description["weights"], "other numbers than were saved")
     network.load_state_dict(weights, assign=True)
     return TrainedModel(name, network.eval(), shortlists, description)
 
@@ -148,19 +153,24 @@ def _empty_network(
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
     for name, digest in description["vocabularies"].items():
-        if _digest(directory / name) != digest:
-            found = "other words than the network was trained with"
-            expected = f"the file that was saved with {WEIGHTS}"
-            hint = "Restore it, or train the model again"
-            raise InputError(directory / name, None, found, expected, hint)
+        _check_digest(directory / name, digest, "other words than the network was trained with")
     target = Vocabulary.load(directory / TARGET_VOCABULARY)
     source = directory / SOURCE_VOCABULARY
     return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
 
 
-def _digest(path: Path) -> str:
-    """A digest of a file; that of nothing for a missing one."""
-    content = path.read_bytes() if path.exists() else b""
+def _check_digest(path: Path, digest: object, found: str) -> None:
+    if _digest(_content(path)) != digest:
+        expected = f"the file that was saved with {DESCRIPTION}"
+        raise InputError(path, None, found, expected, "Restore it, or train the model again")
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; nothing for a missing one."""
+    return path.read_bytes() if path.exists() else b""
+
+
+def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,5 +96,5 @@ def digest_of(directory: Path) -> str:
     digest = blake2b(digest_size=16)
     for path in sorted(directory.iterdir()):
         if path.is_file():
-            digest.update(path.name.encode() + b"\0" + bytes.fromhex(file_digest(path)))
+            digest.update(os.fsencode(path.name) + b"\0" + bytes.fromhex(file_digest(path)))
     return digest.hexdigest()

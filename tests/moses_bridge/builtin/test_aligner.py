@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from pathlib import Path
 
@@ -213,6 +214,14 @@ def test_a_side_may_be_as_long_as_the_library_takes(kept: Path, tmp_path: Path) 
     scores = [float(line.split(b"\t")[0]) for line in read_lines(tmp_path / "s")]
     assert [math.isfinite(score) for score in scores] == [True, False, True, False]
     assert report.n_unlinked == 2
+
+
+def test_names_may_have_bytes_outside_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    source, target = write_reversed_text(folder, 30)
+    train_aligner(source, target, folder / "kept", "fast-align")
+    assert link_text(source, target, folder / "kept", folder / "links").n_pairs == 33
 
 
 def test_parameters_have_no_sentence_of_the_text(kept: Path) -> None:

@@ -89,6 +89,15 @@ def test_lines_are_translated_with_their_tags_placeholders_and_capitals(system: 
         assert translator.translate(["The <b>package</b>. It is."]) == ["Le paquet. It est."]
 
 
+def test_unknown_words_known_in_lower_case_are_those_of_all_calls(system: Path) -> None:
+    form = {"source": "en", "target": "fr", "case": "keep"}
+    (system / "corpus.json").write_text(json.dumps(form))
+    with moses_bridge.load(system, {"jobs": 1}) as translator:
+        for line in ("The package", "Free"):
+            translator.translate([line])
+    assert translator.unknown_words.note().endswith("; 2 of them known in lower case")
+
+
 def test_the_public_names() -> None:
     assert moses_bridge.__all__ == ["UserError", "load"]
     names = (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,13 @@ def test_a_new_ini_is_train_models(tmp_path: Path) -> None:
     assert again.feature("LexicalReordering0").arguments["path"] == "/m/r.gz"
     assert again.feature("LM0").arguments == {"factor": "0", "path": "/m/lm.gz", "order": "5"}
     assert {feature.name for feature in again.features} == set(again.weights)
+
+
+def test_names_outside_utf8_are_written_as_they_are() -> None:
+    table, other = (Path(os.fsdecode(name)) for name in (b"a\xff.gz", b"\xfe"))
+    ini = new_ini(table, None, Path("lm"), 5)
+    assert any(b" path=a\xff.gz " in line for line in ini.lines)
+    assert any(b" path=\xfe " in line for line in with_path(ini, "TranslationModel0", other).lines)
 
 
 def test_a_new_ini_without_a_reordering_table_has_no_reordering() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(InputError, match=r"t: found .*expected a whole safetensors file"):
         load_tensors(tmp_path / "t")
+
+
+def test_a_name_may_have_bytes_outside_utf8(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff")
+    save_tensors(path, {"a": torch.ones(1)})
+    assert load_tensors(path)["a"].item() == 1
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

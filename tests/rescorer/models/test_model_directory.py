@@ -168,6 +168,7 @@ def huge(hidden_width: int) -> dict[str, int]:
         (with_other_words_and_their_digests, "found source_embedding.weight: 5x3 float32"),
         (spoilt("output.bias", float("nan")), "output.bias: a value that is not finite"),
         (spoilt("encoder.input.weight", float("inf")), "encoder.input.weight: a value that is not"),
+        (spoilt("output.bias", 0.5), "model.safetensors: found other numbers than were saved, exp"),
         (spoilt("readout_factor.weight", None), "readout_factor.weight: not there"),
         (change(vocabularies={}), "digests of nothing in 'vocabularies', expected those of source"),
         (change(vocabularies=[]), r"found \[\] in 'vocabularies', expected a table"),
@@ -234,6 +235,9 @@ def test_sizes_that_fit_no_memory_take_none(tmp_path: Path) -> None:
 def test_keys_that_a_newer_version_may_write_are_passed_over(tmp_path: Path) -> None:
     network = save_encdec(tmp_path)
     change(new=1, training={"new": [1], "report": {"new": 2}})(tmp_path)
+    description = json.loads((tmp_path / "config.json").read_text())
+    del description["weights"]  # which an earlier version did not write
+    (tmp_path / "config.json").write_text(json.dumps(description))
     loaded = load_model(tmp_path).network.state_dict()
     assert torch.equal(loaded["output.weight"], network.output.weight)
 

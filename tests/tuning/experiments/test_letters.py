@@ -16,8 +16,8 @@ from moses_bridge.base.errors import ConfigError, InputError, ToolError
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import NBestEntry
 from tuning.cli import main
-from tuning.experiments.letters import _scale, evaluate, predict, train
-from tuning.experiments.letters_text import LettersSettings, split_units
+from tuning.experiments.letters import _scale, _write_texts, evaluate, predict, train
+from tuning.experiments.letters_text import LettersSettings, read_pairs, split_units
 
 QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
 
@@ -116,6 +116,17 @@ def test_scores_are_apart_for_seen_and_unseen_sources(folder: Path, tmp_path: Pa
     options = (folder / "modern", test, "--dictionary", "--jobs", 1)
     result = call("letters", "evaluate", *options)
     assert result.stdout.splitlines()[1].split()[:3] == ["all", "3", "100.00%"]
+    # Fewer edits from n, but uno is nearer to unoabc: 3 of 6 letters.
+    test.write_text("vno\tn\nvno\tunoabc\n")
+    row = evaluate(folder / "modern", test, dictionary=True).splitlines()[1]
+    assert row.split() == ["all", "1", "0.00%", "50.00%", "0.00%", "50.00%"]
+
+
+def test_held_out_sources_are_not_trained_on(folder: Path, tmp_path: Path) -> None:
+    settings = LettersSettings(pairs=folder / "pairs.tsv", out=tmp_path)
+    _write_texts(settings, read_pairs(settings.pairs), tmp_path)
+    parts = [{*read_lines(tmp_path / f"{part}.source")} for part in ("train", "dev")]
+    assert len(parts[1]) == 30 and not parts[0] & parts[1]
 
 
 def test_symbols_of_both_sides_with_a_network_in_the_search(tmp_path: Path) -> None:

@@ -88,6 +88,18 @@ def test_its_gradient_is_that_of_differences(seed: int) -> None:
         assert gradient[column] == pytest.approx((above - below) / 2e-6, abs=1e-7)
 
 
+@pytest.mark.parametrize("sharpness", [1.0, 3.0])
+def test_the_gradient_of_a_climb_is_that_of_differences(sharpness: float) -> None:
+    """The scale of the weights is divided out, and one weight is not free."""
+    pool, weights = pool_of(1), np.array([0.1, -0.3, 0.2, 0.1])
+    free, spread = np.array([True, True, False, True]), spread_within(pool)
+    objective, point = _objective(pool, weights, spread, free, sharpness), (weights * spread)[free]
+    _, gradient = objective(point)
+    for column, step in enumerate(np.eye(3) * 1e-6):
+        above, below = objective(point + step)[0], objective(point - step)[0]
+        assert gradient[column] == pytest.approx((above - below) / 2e-6, abs=1e-7)
+
+
 @pytest.mark.parametrize("length", [8.0, 9.9, 10.1, 12.0])
 def test_the_rounded_brevity_penalty_is_near_the_exact_one(length: float) -> None:
     sums = np.array([8, 10, 6, 9, 4, 8, 3, 7, length])

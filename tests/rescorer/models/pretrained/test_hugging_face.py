@@ -314,9 +314,11 @@ def test_keys_and_values_are_given_by_the_name_that_the_decoder_has(
 
 
 def test_a_text_longer_than_the_model_is_refused(gpt2: Path) -> None:
-    long = b" ".join([b"maison"] * 80)
+    """A word is one subword; it reads <s> and all but </s>."""
+    longest, long = (b" ".join([b"la"] * n_words) for n_words in (63, 64))
+    assert np.isfinite(load(gpt2).values(Batch([b""], [longest]))).all()
     with pytest.raises(
-        UnscorablePair, match="subwords on the target side, expected at most the 64"
+        UnscorablePair, match="found 65 subwords on the target side, expected at most the 64"
     ):
         load(gpt2).values(Batch([b"a", b"b"], [b"la", long]))
 
