@@ -10,7 +10,12 @@ import click
 
 from moses_bridge.base.config import choices
 from moses_bridge.base.options import option
-from rescorer.contract.choices import Device, OutputFormat, Precision, PretrainedKind
+from rescorer.contract.choices import (
+    Device,
+    OutputFormat,
+    PrecisionOrFastest,
+    PretrainedKind,
+)
 
 if TYPE_CHECKING:
     from rescorer.contract.compute import Compute
@@ -47,9 +52,9 @@ class DeviceOptions:
     @property
     def compute(self) -> Compute:
         """The settings of a scorer's computations."""
-        from rescorer.contract.compute import Compute
+        from rescorer.contract.compute import Compute, known_precision
 
-        precision: Precision = getattr(self, "precision", "float32")
+        precision = known_precision(getattr(self, "precision", "float32"))
         return Compute(precision, self.device, getattr(self, "unnormalized", False))
 
 
@@ -59,10 +64,10 @@ class ComputeOptions(DeviceOptions):
 
     Attributes:
         precision: Number format of matrix products; sums and the softmax are always float32. bfloat16 is
-            faster where the processor has instructions for it, and slower elsewhere.
+            faster where the processor has instructions for it, and slower elsewhere; fastest takes it there.
     """
 
-    precision: Precision = "float32"
+    precision: PrecisionOrFastest = "float32"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ Weighting = Literal["distinct", "sqrt-count", "count"]
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
+PrecisionOrFastest = Literal["float32", "bfloat16", "fastest"]
 
 # What is averaged in an ensemble.
 Mean = Literal["sentence-log-probs", "word-probs"]

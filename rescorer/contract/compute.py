@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.machine import processor_words
-from rescorer.contract.choices import Device, Precision
+from rescorer.contract.choices import Device, Precision, PrecisionOrFastest
 
 # PyTorch is loaded where a type or a device is asked for: a column without a network does not wait for it.
 if TYPE_CHECKING:
@@ -101,8 +101,10 @@ def _why_no_gpu(torch: Any) -> str:
     return f"{built} (nvidia-smi tells the newest CUDA that the driver knows)"
 
 
-def fastest_precision() -> Precision:
-    """bfloat16 where the processor has instructions for it, else float32."""
+def known_precision(precision: PrecisionOrFastest) -> Precision:
+    """The fastest is bfloat16 where the processor has instructions for it, else float32."""
+    if precision != "fastest":
+        return precision
     native = not processor_words().isdisjoint(BFLOAT16_INSTRUCTIONS)
     return "bfloat16" if native else "float32"
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from moses_bridge.base.config import AtLeast, Limited
-from rescorer.contract.choices import Precision
-from rescorer.contract.compute import dtype_of, fastest_precision
+from rescorer.contract.choices import PrecisionOrFastest
+from rescorer.contract.compute import dtype_of, known_precision
 from rescorer.contract.trained_model import Network
 from rescorer.layers.output_layer import start_normalised
 
@@ -63,16 +63,14 @@ class LoopConfig(Limited):
     patience: Annotated[int, AtLeast(1)] = 10
     checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
     accumulation: Annotated[int, AtLeast(1)] = 1
-    product_type: Precision | Literal["fastest"] = "float32"
+    product_type: PrecisionOrFastest = "float32"
 
     @property
     def product_dtype(self) -> torch.dtype:
         """Type of the layers' products."""
         if RECIPES[self.recipe].is_exact:
             return torch.float32
-        if self.product_type == "fastest":
-            return dtype_of(fastest_precision())
-        return dtype_of(self.product_type)
+        return dtype_of(known_precision(self.product_type))
 
     @property
     def has_planned_end(self) -> bool:

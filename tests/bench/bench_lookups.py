@@ -27,7 +27,7 @@ from results import Result, write_results
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.ngram_scorer import ESTIMATES, SIZE, SOURCES, NgramScorer, serve_ngrams
 from rescorer.contract.choices import Precision
-from rescorer.contract.compute import Compute, fastest_precision
+from rescorer.contract.compute import Compute, known_precision
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm import CslmTrainingConfig, cslm_ngram_scorer
@@ -111,7 +111,7 @@ def works(source: list[bytes], target: list[bytes]) -> Iterator[Work]:
 
 def measure(work: Work, target: list[bytes]) -> Iterator[Result]:
     """Raw values at each batch and precision, through the pipe, and exact ones."""
-    for precision in dict.fromkeys(("float32", fastest_precision())):
+    for precision in dict.fromkeys(("float32", known_precision("fastest"))):
         scorer = work.service(precision)
         for n in BATCHES:
             rows = work.rows(scorer, target, n)

@@ -23,7 +23,7 @@ from torch import Tensor
 from moses_bridge.base.textio import read_lines, write_lines
 from rescorer.contract.architectures import PhraseValues, load
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import dtype_of, fastest_precision
+from rescorer.contract.compute import dtype_of, known_precision
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_directory import load_model
 from rescorer.runs.expected_bleu.list_reader import read_lists
@@ -62,7 +62,7 @@ def training(model: TrainedModel[Any], lists: StoredLists) -> Iterator[Result]:
     """Gradients of updates, the same lists in all ways; each update the best of some, the ways by turns."""
     phrase_values = load(model.architecture).phrase_values
     assert phrase_values is not None
-    types = {"float32": torch.float32, "fastest": dtype_of(fastest_precision())}
+    types = {"float32": torch.float32, "fastest": dtype_of(known_precision("fastest"))}
     own = [phrase_values(model, kind) for kind in types.values()]
     tasks = [
         ExpectedBleuTask(values, lists, ExpectedBleuConfig(), 1)

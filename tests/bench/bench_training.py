@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
-from rescorer.contract.compute import fastest_precision, repeatable_sums
+from rescorer.contract.compute import known_precision, repeatable_sums
 from rescorer.contract.training import Batches
 from rescorer.scorers.encdec import (
     EncDecConfig,
@@ -348,7 +348,7 @@ def measure(work: Work) -> Iterator[Result]:
 
 def product_types() -> list[Precision]:
     """float32, and bfloat16 where the processor has instructions for it."""
-    if fastest_precision() == "bfloat16":
+    if known_precision("fastest") == "bfloat16":
         return ["float32", "bfloat16"]
     print("no instructions for bfloat16 here: only float32 is measured")
     return ["float32"]

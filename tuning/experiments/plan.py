@@ -325,7 +325,7 @@ class _Planner:
         models = _line(*(f"--model {model}" for model in self.models(feature, seed)))
         name = self.experiment.features[feature].name
         command = f"$(BIN)/rescorer nbest {{nbest}} --source {{source}} {models} --feature {name}"
-        return f'--nbest-feature "{name}={command} --out {{out}} --precision bfloat16"'
+        return f'--nbest-feature "{name}={command} --out {{out}} --precision fastest"'
 
     def translated(self, name: str) -> str:
         """The test text under the weights of all runs of a system."""

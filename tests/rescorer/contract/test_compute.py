@@ -8,7 +8,8 @@ import torch
 
 from moses_bridge.base import machine
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.compute import Compute, choose_device, fastest_precision, repeatable_sums
+from rescorer.cli.options import ComputeOptions
+from rescorer.contract.compute import Compute, choose_device, known_precision, repeatable_sums
 from rescorer.training.loop_config import LoopConfig
 
 
@@ -28,7 +29,7 @@ def test_bfloat16_only_where_the_processor_has_it(
     if features is not None:
         path.write_text(features)
     monkeypatch.setattr(machine, "DESCRIPTION", path)
-    assert fastest_precision() == expected
+    assert known_precision("fastest") == expected
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,7 @@ def test_only_fastest_asks_the_processor(
     (tmp_path / "cpuinfo").write_text("flags : fpu avx512_bf16" if has_bfloat16 else "flags : fpu")
     monkeypatch.setattr(machine, "DESCRIPTION", tmp_path / "cpuinfo")
     assert LoopConfig(product_type=product_type).product_dtype == expected  # type: ignore[arg-type]
+    assert ComputeOptions(precision=product_type).compute.dtype == expected  # type: ignore[arg-type]
     assert LoopConfig().product_type == "float32"
     assert LoopConfig().product_dtype == torch.float32
 

@@ -282,6 +282,8 @@ def test_a_reranked_system_takes_the_lists_of_its_runs(tmp_path: Path) -> None:
         "--model $(B)/rnnsearch --model $(B)/rnnsearch2 --feature RNNSearch0" in reranked.recipe[1]
     )
     assert "--seed 2 --arch rnnsearch" in rules["$(B)/rnnsearch2/trained"].recipe[1]
+    # A processor without its instructions takes eight times as long with bfloat16.
+    assert "--precision fastest" in reranked.recipe[1]
 
 
 def test_the_full_scale_reranks_lists_of_tuned_runs(tmp_path: Path) -> None:
