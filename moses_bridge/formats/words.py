@@ -6,9 +6,11 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
 # float() accepts these, as a separator and as blanks; C does not.
@@ -30,6 +32,8 @@ def split_words(line: bytes) -> list[bytes]:
 
 def split_phrases(phrases: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
     """The words of all phrases, one after another, and the number of words of each, *Shape:* (n_phrases,)."""
+    import numpy as np  # commands that only list their options have no phrases
+
     text = b" ".join([*phrases, b""])
     if len(text.translate(None, _BLANKS_OF_C_ALONE)) != len(text):
         split = [split_words(phrase) for phrase in phrases]
