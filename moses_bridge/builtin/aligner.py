@@ -37,6 +37,7 @@ from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symme
 from moses_bridge.formats.alignment import format_links
 from moses_bridge.formats.words import split_words
 
+Texts = tuple[Path, Path]
 # On a model of the library, an output, and whether its source is the target text.
 Work = Callable[[Any, Path, bool], None]
 PAIRS_AT_ONCE = 500_000
@@ -134,14 +135,14 @@ def _run_both_ways(
 def _run_one_way(
     work: Work,
     aligner: Aligner,
-    texts: tuple[Path, Path],
+    texts: Texts,
     out: Path,
     turned: bool,
     label: str,
     be_quiet: bool,
 ) -> None:
     quiet(be_quiet)
-    model = MODELS[aligner](*map(os.fsencode, texts), label)
+    model = MODELS[aligner](texts, label)
     model.end_training()
     work(model, out, turned)
 
@@ -171,6 +172,10 @@ def _links_of(matrix: Any, turned: bool) -> list[tuple[int, int]]:
     return list(zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True))
 
 
+def _read(model: Any, texts: Texts) -> None:
+    model.read_sentence_pairs(*map(os.fsencode, texts))  # no names outside UTF-8 as text
+
+
 def _train(model: Any, n_iterations: int, label: str) -> Any:
     model.start_training()
     for _ in track(range(n_iterations), label, n_iterations, "iterations"):
@@ -178,25 +183,25 @@ def _train(model: Any, n_iterations: int, label: str) -> Any:
     return model
 
 
-def _hmm(source: bytes, target: bytes, label: str) -> Any:
+def _hmm(texts: Texts, label: str) -> Any:
     """IBM model 1, then the HMM of Vogel et al. (1996)."""
     first = thot.alignment.Ibm1AlignmentModel()
-    first.read_sentence_pairs(source, target)
+    _read(first, texts)
     _train(first, IBM1_ITERATIONS, f"{label}, IBM 1")
     model = thot.alignment.HmmAlignmentModel(first)
     model.emit_training_alignments = True
     return _train(model, HMM_ITERATIONS, f"{label}, HMM")
 
 
-def _fast_align(source: bytes, target: bytes, label: str) -> Any:
+def _fast_align(texts: Texts, label: str) -> Any:
     """The reparameterised IBM model 2 of Dyer et al. (2013)."""
     model = thot.alignment.FastAlignModel()
     model.emit_training_alignments = True
-    model.read_sentence_pairs(source, target)
+    _read(model, texts)
     return _train(model, FAST_ALIGN_ITERATIONS, label)
 
 
-def _eflomal(source: bytes, target: bytes, label: str) -> Any:
+def _eflomal(texts: Texts, label: str) -> Any:
     """Gibbs sampling of Östling and Tiedemann (2016): IBM 1, HMM, HMM with fertility."""
     model = thot.alignment.EflomalAlignmentModel()
     model.deterministic = True
@@ -206,7 +211,7 @@ def _eflomal(source: bytes, target: bytes, label: str) -> Any:
     model.set_iterations(*EFLOMAL_ITERATIONS)
     model.set_decode_params(*EFLOMAL_DECODING)
     model.emit_training_alignments = True
-    model.read_sentence_pairs(source, target)
+    _read(model, texts)
     return _train(model, model.scheduled_iterations, label)
 
 
@@ -215,7 +220,7 @@ KINDS: dict[str, Any] = {
     "fast-align": thot.alignment.FastAlignModel,
     "eflomal": thot.alignment.EflomalAlignmentModel,
 }
-MODELS: dict[str, Callable[[bytes, bytes, str], Any]] = {
+MODELS: dict[str, Callable[[Texts, str], Any]] = {
     "hmm": _hmm,
     "fast-align": _fast_align,
     "eflomal": _eflomal,
