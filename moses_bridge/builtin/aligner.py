@@ -38,6 +38,7 @@ from moses_bridge.base.textio import (
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.words import split_words
 
+Texts = tuple[Path, Path]
 # On a model of the library, an output, and whether its source is the target text.
 Work = Callable[[Any, Path, bool], None]
 PAIRS_AT_ONCE = 500_000
@@ -163,6 +164,10 @@ def _links_of(matrix: Any, turned: bool) -> list[tuple[int, int]]:
     return list(zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True))
 
 
+def _read(model: Any, texts: Texts) -> None:
+    model.read_sentence_pairs(*map(os.fsencode, texts))  # no names outside UTF-8 as text
+
+
 def _train(model: Any, n_iterations: int, label: str) -> Any:
     model.start_training()
     for _ in track(range(n_iterations), label, n_iterations, "iterations"):
@@ -170,13 +175,13 @@ def _train(model: Any, n_iterations: int, label: str) -> Any:
     return model
 
 
-def _trained(aligner: Aligner, texts: tuple[Path, Path], label: str) -> Any:
+def _trained(aligner: Aligner, texts: Texts, label: str) -> Any:
     """A model of the library, trained on numbered texts.
 
     "hmm" is IBM model 1, then the HMM of Vogel et al. (1996); "fast-align" the reparameterised IBM model 2 of
     Dyer et al. (2013); "eflomal" Gibbs sampling of IBM 1, HMM, HMM with fertility (Östling & Tiedemann 2016).
     """
-    first = thot.alignment.Ibm1AlignmentModel() if aligner == "hmm" else KINDS[aligner]()
+    first: Any = thot.alignment.Ibm1AlignmentModel() if aligner == "hmm" else KINDS[aligner]()
     if aligner == "eflomal":
         first.deterministic = True
         first.seed = SEED
@@ -185,7 +190,7 @@ def _trained(aligner: Aligner, texts: tuple[Path, Path], label: str) -> Any:
         first.set_iterations(*EFLOMAL_ITERATIONS)
         first.set_decode_params(*EFLOMAL_DECODING)
     first.emit_training_alignments = aligner != "hmm"
-    first.read_sentence_pairs(*map(os.fsencode, texts))
+    _read(first, texts)
     match aligner:
         case "eflomal":
             return _train(first, first.scheduled_iterations, label)
