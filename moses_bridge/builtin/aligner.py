@@ -172,7 +172,7 @@ def _trained(aligner: Aligner, texts: tuple[Path, Path], label: str) -> Any:
     "hmm" is IBM model 1, then the HMM of Vogel et al. (1996); "fast-align" the reparameterised IBM model 2 of
     Dyer et al. (2013); "eflomal" Gibbs sampling of IBM 1, HMM, HMM with fertility (Östling & Tiedemann 2016).
     """
-    first = thot.alignment.Ibm1AlignmentModel() if aligner == "hmm" else KINDS[aligner]()
+    first: Any = thot.alignment.Ibm1AlignmentModel() if aligner == "hmm" else KINDS[aligner]()
     if aligner == "eflomal":
         first.deterministic = True
         first.seed = SEED
