@@ -262,7 +262,7 @@ class NgramModel:
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(target), </s> included, *Shape:* (n_pairs,); the sources are ignored."""
         found = self.word_log_probs(batch)
-        return np.bincount(found.pairs, found.log_probs, len(batch))
+        return np.asarray(np.bincount(found.pairs, found.log_probs, len(batch)), np.float64)
 
     def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """See `contract.WordScorer`; the sources are ignored."""

@@ -168,7 +168,7 @@ class NumberCommand:
         with temporary_directory("metric") as folder:
             paths = {name: str(folder / name) for name in PLACES}
             for name, column in zip(PLACES, zip(*questions, strict=True), strict=False):
-                write_lines(paths[name], column)
+                write_lines(paths[name], [*column])
             run_program(self._words(paths))
             return self._read(Path(paths["out"]), len(questions))
 

@@ -156,7 +156,8 @@ def test_a_plain_list_has_as_many_lines_for_each_sentence(tmp_path: Path) -> Non
         read(lines, "plain", tmp_path, 2, 3)
     with pytest.raises(InputError, match="list:3: found the sentence id 2, expected an id below 2"):
         read(lines, "plain", tmp_path, 2, 1)
-    for form, size in (("plain", 0), ("jsonl", 4)):
+    unfit: list[tuple[ListFormat, int]] = [("plain", 0), ("jsonl", 4)]
+    for form, size in unfit:
         message = f"found the list format {form} and the list size {size}, expected a size above 0"
         with pytest.raises(ConfigError, match=message):
             read_list(tmp_path / "list", form, size)
@@ -175,7 +176,7 @@ def test_fairseqs_text_is_that_without_subwords_and_its_logarithms_become_natura
         (0, b"a &#124;&#124;&#124; house"),
     ]
     values = [[float(value) for value in features.split()[1::2]] for _, _, features in found]
-    in_bits = [[-0.5, -1.5], [-2, -4], [-0.25, -2], [-1, -2]]
+    in_bits = [[-0.5, -1.5], [-2.0, -4.0], [-0.25, -2.0], [-1.0, -2.0]]
     assert values == [pytest.approx([bits * math.log(2) for bits in row]) for row in in_bits]
 
 

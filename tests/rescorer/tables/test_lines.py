@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.cli import main
 from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.line_settings import LineSettings, LineTexts
 from rescorer.tables.lines import LineModel, score_lines
 
@@ -250,8 +250,7 @@ class Picky:
 
 @pytest.fixture
 def picky() -> Any:
-    named = SimpleNamespace(scorer=Picky(), name="picky", fingerprint="1")
-    return LineModel("picky", named, True)
+    return LineModel("picky", NamedScorer("picky", Picky(), "1"), True)
 
 
 @pytest.mark.parametrize("form", ["text", "jsonl"])
