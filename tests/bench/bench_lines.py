@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -58,7 +58,8 @@ def of_lines(source: str, target: str, n_lines: int, folder: Path) -> list[Resul
     for path, lines in zip(texts, sides, strict=True):
         path.write_bytes(b"".join(line + b"\n" for line in lines))
     marian, converted = folder / "marian", folder / "ct2"
-    write_marian(marian, *([line.decode() for line in side] for side in sides), N_PIECES, SMALL)
+    decoded = [[line.decode() for line in side] for side in sides]
+    write_marian(marian, decoded[0], decoded[1], N_PIECES, SMALL)
     TransformersConverter(str(marian), copy_files=FILES).convert(str(converted))
     plain = AutoModelForSeq2SeqLM.from_pretrained(marian).eval()
     scorer = load_hugging_face(marian, PretrainedSettings(), Compute(device="cpu"), True)
@@ -72,7 +73,7 @@ def of_lines(source: str, target: str, n_lines: int, folder: Path) -> list[Resul
     rows = []
     for kind, directory in (("hf", marian), ("ct2", converted)):
         model = rescorer.load(f"{kind}:{directory}", device="cpu")
-        score = partial(rescorer.score_lines, *texts, folder / "out", model, jobs=1)
+        score = partial(rescorer.score_lines, texts[0], texts[1], folder / "out", model, jobs=1)
         score()  # compiles
         rows.append((kind, speed(score, n_lines)))
     peers = {
@@ -95,7 +96,8 @@ def plain_choice(nbest: str, weights: dict[str, list[float]]) -> dict[int, tuple
     best: dict[int, tuple[float, bytes]] = {}
     for line in read_lines(nbest):
         number, words, features, *_ = line.split(b" ||| ")
-        score, row = 0.0, iter(())
+        score = 0.0
+        row: Iterator[float] = iter(())
         for token in features.split():
             if token.endswith(b"="):
                 row = iter(weights[token[:-1].decode()])

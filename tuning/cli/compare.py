@@ -236,15 +236,17 @@ def worth(text: TextOptions, options: WorthOptions) -> None:
         for each in (options.columns, options.models)
     )
     found = worth_of_scores(
-        *(options.nbest, text.source, text.references, files, directories),
-        *(
-            options.groups,
-            options.list_format,
-            options.metric,
-            options.metric_command,
-            options.seed,
-            options.list_size,
-        ),
+        options.nbest,
+        text.source,
+        text.references,
+        files,
+        directories,
+        options.groups,
+        options.list_format,
+        options.metric,
+        options.metric_command,
+        options.seed,
+        options.list_size,
     )
     click.echo(format_worth(found, options.form), nl=False)
 
