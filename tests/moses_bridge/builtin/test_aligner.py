@@ -170,8 +170,9 @@ def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """An aligner of each kind, trained on 300 pairs."""
     folder = tmp_path_factory.mktemp(request.param)
     source, target = write_reversed_text(folder, 300)
-    train_aligner(source, target, folder / request.param, request.param)
-    return folder / request.param
+    out: Path = folder / request.param
+    train_aligner(source, target, out, request.param)
+    return out
 
 
 def write_new_text(folder: Path) -> tuple[Path, Path]:

@@ -13,7 +13,7 @@ from moses_bridge.base.errors import InputError
 from tuning import Reranker, UserError
 from tuning.cli import main
 from tuning.loop.list_features import NBestFeature
-from tuning.loop.rerank import ListedText, rerank_lists
+from tuning.loop.rerank import ListedText, Reranked, RerankedRun, rerank_lists
 from tuning.loop.reranker import apply_weights, read_reranked
 from tuning.loop.settings import RerankConfig
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
@@ -123,6 +123,12 @@ def test_weights_of_a_reranking_choose_as_it_did(
     found = apply_weights(text, reranked, RerankConfig())
     chosen = (tmp_path / "learned" / reranked.best.test).read_bytes().splitlines()
     assert found.texts == chosen == [b"a b c", b"e f"]
+
+
+@pytest.mark.parametrize(("metric", "seed"), [("bleu", 1), ("ter", 2)])
+def test_the_best_run_is_best_by_the_metric(metric: str, seed: int) -> None:
+    runs = [RerankedRun(1, {}, 50.0, ""), RerankedRun(2, {}, 40.0, "")]
+    assert Reranked("mert", metric, [], systems={"all": runs}).best.seed == seed
 
 
 def test_features_of_commands_are_added_again(text: ListedText, tmp_path: Path) -> None:
