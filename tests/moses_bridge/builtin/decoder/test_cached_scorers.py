@@ -213,7 +213,7 @@ def test_processes_and_values_are_kept_until_the_end(tmp_path: Path) -> None:
     )
     command = ("sh", "-c", script)
     scorers = CachedScorers()
-    scorers.start([command, command], 3)
+    scorers.processes.start([command, command], 3)
     for number in (0, 2, 0):
         scorers.of(command, number)
     assert starts.read_text() == "start\n" * 3
