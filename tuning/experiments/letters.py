@@ -38,7 +38,7 @@ EXPERIMENT = Path(__file__).with_name("letters.toml")
 # In the directory of a system, besides moses.ini; its files by feature.
 SYSTEM, PAIRS, NETWORK, NETWORK_FEATURE = "letters.json", "pairs.tsv.gz", "nnjm", "NNJM0"
 MODEL_FILES = {"TranslationModel0": "phrase-table.gz", "LM0": "lm.arpa.gz"}
-PART, ALL = "part", "all"  # texts and models: without the held-out pairs, with them
+PART, ALL = "train", "all"  # texts and models: without the held-out pairs, with them
 LEAST_SOURCES, MOST_HELD_OUT = 20, 1000  # a tenth is held out
 LIST_SIZE = 100  # of the lists in which probabilities sum to 1
 SCALES = 1.1 ** np.arange(-50, 100)
