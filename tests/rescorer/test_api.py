@@ -106,7 +106,7 @@ def test_a_path_that_is_no_model_directory(folder: Path) -> None:
             rescorer.load(str(path))
         assert str(error.value) == (
             f"{path}: found {found}, expected the directory of a model, with config.json. "
-            "Train one with `rescorer train` or rescorer.train"
+            "Train one with `rescorer train` or rescorer.train, or write hf:DIRECTORY for a pretrained one"
         )
 
 

@@ -113,7 +113,7 @@ def test_names_of_features_keep_their_letters_and_digits(tmp_path: Path) -> None
         (0, b"a=b", b"lm0= -2.0 tmpt0= -2.5 WordPenalty= 1.0"),
     ]
     old = b"0 ||| a ||| d: 0 -1.6 lm: -3.5 tm: -1 -2 ||| -4.4\n"  # Moses before 2013
-    assert read(old, "joshua", tmp_path, 1) == [(0, b"a", b"d= 0 -1.6 lm= -3.5 tm= -1 -2")]
+    assert read(old, "joshua", tmp_path, 1) == [(0, b"a", b"d= 0.0 -1.6 lm= -3.5 tm= -1.0 -2.0")]
     with pytest.raises(InputError, match="list:1: found lm0 twice"):
         read(b"0 ||| a ||| lm_0=-3.0 lm0=-1.5 ||| -4.36\n", "joshua", tmp_path, 1)
 

@@ -425,7 +425,8 @@ def test_the_least_value_is_that_of_a_whole_sentence(
     monkeypatch.setattr(rescorer.tables.nbest, "ENTRIES_AT_ONCE", 1)
     nbest, out = source.parent / "nbest", source.parent / "out"
     nbest.write_text("".join(f"0 ||| {words} ||| ||| 0\n" for words in ("a b c d", "a", "a b")))
-    add_feature(str(nbest), source, NoSingleWords(), "A", str(out), skip_bad=1)
+    settings = ListSettings(skip_bad=1)
+    add_feature(str(nbest), source, NoSingleWords(), "A", str(out), settings=settings)
     assert [parse_features(entry, out)["A"] for entry in read_nbest(out)] == [
         (1004,),
         (1002,),

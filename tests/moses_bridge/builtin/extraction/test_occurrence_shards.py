@@ -139,7 +139,7 @@ def test_nothing_is_left_beside_the_tables(paths: tuple[Path, Path, Path]) -> No
     }
 
 
-def full_disk(dir: Path) -> BinaryIO:
+def full_disk(dir: Path, buffering: int) -> BinaryIO:
     return open("/dev/full", "w+b")
 
 
