@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -24,9 +24,6 @@ from torch import Tensor
 
 from rescorer.layers.log_sum_exp import log_sum_exp
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
-
-if TYPE_CHECKING:
-    from rescorer.models.pretrained.hugging_face import TransformerNetwork
 
 # Subwords of targets computed together: some 200 MB of keys and values with a Marian model.
 SUBWORDS_AT_ONCE = 8192
@@ -96,6 +93,15 @@ class Rows(Protocol):
         """
 
 
+class Network(Protocol):
+    """A pretrained network, with its output layer."""
+
+    head: Head
+
+    def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
+        """A row for each source, before the first subword of a target; see `TransformerNetwork`."""
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Pairs as ids, with the end of sentence of targets; which is each target's source, (n,)."""
@@ -105,7 +111,7 @@ class Pairs:
     targets: Sequence[Ids]
 
 
-def prefix_values(network: TransformerNetwork, pairs: Pairs) -> list[NDArray[np.float64]]:
+def prefix_values(network: Network, pairs: Pairs) -> list[NDArray[np.float64]]:
     """Natural log p of each subword of each target, given those before it and the source."""
     values = [np.empty(0)] * len(pairs.targets)
     with torch.inference_mode():
@@ -141,7 +147,7 @@ def _groups(pairs: Pairs) -> Iterator[NDArray[np.int64]]:
 
 
 def _values_of(
-    network: TransformerNetwork, pairs: Pairs, rows: NDArray[np.int64]
+    network: Network, pairs: Pairs, rows: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
     numbers, groups = np.unique(pairs.which[rows], return_inverse=True)
     sources = [pairs.sources[number] for number in numbers]
@@ -165,7 +171,7 @@ def _padded(rows: Sequence[Ids], length: int) -> NDArray[np.int32]:
 
 
 def _states_of(
-    network: TransformerNetwork, sources: Sequence[Ids], tree: PrefixTree
+    network: Network, sources: Sequence[Ids], tree: PrefixTree
 ) -> tuple[Tensor, NDArray[np.int64]]:
     """The states of the roots and of all nodes with children, and the state before each node.
 
@@ -196,7 +202,7 @@ def _states_of(
     return torch.cat(kept), np.concatenate(parents)
 
 
-def _source_rows(network: TransformerNetwork, sources: Sequence[Ids], step: int) -> Rows:
+def _source_rows(network: Network, sources: Sequence[Ids], step: int) -> Rows:
     """The rows of the sources, filled up with the first one."""
     length = padded_length(len(sources[0]))
     lens = np.array([len(source) for source in sources])
@@ -212,5 +218,5 @@ def padded_to_step(rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     return np.concatenate([rows, np.repeat(rows[:1], n_added)])
 
 
-def _tensor(values: NDArray[Any], network: TransformerNetwork) -> Tensor:
+def _tensor(values: NDArray[Any], network: Network) -> Tensor:
     return torch.from_numpy(values).to(network.head.device)
