@@ -52,7 +52,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors onto the CPU; InputError if the file is missing, truncated or of another kind."""
     try:
         with open(path, "rb") as file:  # safetensors takes no name outside UTF-8
-            return load_file(f"/proc/self/fd/{file.fileno()}", device="cpu")
+            return load_file(f"/dev/fd/{file.fileno()}", device="cpu")
     except (SafetensorError, OSError) as error:
         raise InputError(
             path, None, str(error), "a whole safetensors file", "Train the model again"
