@@ -31,7 +31,7 @@ from moses_bridge.formats.moses_ini_edits import with_path, write_ini
 from moses_bridge.formats.nbest import NBestEntry, read_nbest
 from tuning.experiments import letters_text as texts
 from tuning.experiments.settings import LINKS_NAMES
-from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run
+from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run, with_caution
 
 COMMANDS = Path(sysconfig.get_path("scripts"))
 EXPERIMENT = Path(__file__).with_name("letters.toml")
@@ -86,9 +86,8 @@ def train(settings: texts.LettersSettings) -> str:
             # Half a list more on each side: never 0 nor 1.
             scale = _scale(lists, (sum(is_right) + 0.5) / (len(lists) + 1))
             write_json(system / SYSTEM, asdict(LettersSystem(settings.units, scale)))
-    caution = f"; warning: {run.caution}" if run.caution else ""
     share = f"{100 * np.mean(is_right):.2f}% of {len(lists):,} held-out sources"
-    return f"{settings.out}: {share} have a right target{caution}"
+    return with_caution(f"{settings.out}: {share} have a right target", run.caution)
 
 
 def _write_texts(

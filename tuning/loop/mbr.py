@@ -114,7 +114,6 @@ def _matrix(texts: Sequence[bytes], metric: str) -> Matrix:
 def _quality(metric: str, own: Matrix, theirs: Matrix, matches: Matrix) -> Matrix:
     """The quality by n-grams of the text, of its reference, and of both: (..., n_orders) -> (...)."""
     if metric == "chrf":
-        own = np.where(theirs > 0, own, 0)
         return CHRF.quality(np.stack([own, theirs, matches], axis=-1).reshape(*own.shape[:-1], -1))
     rows = np.stack([matches, own], axis=-1).reshape(-1, 2 * BLEU_ORDER)
     return BLEU.quality(np.column_stack([rows, theirs[..., 0].ravel()])).reshape(own.shape[:-1])
