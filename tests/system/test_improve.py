@@ -28,7 +28,7 @@ FEWER = (
     "[start]\nmax_iterations = 2\n[tune]\nmax_iterations = 2\n"
 )
 ONE = "[seeds]\nruns = [1]\nnoise = [1]\n"
-# A network that learns nothing, and all words and ten passes for the other one.
+# A network that learns nothing, and ten passes for the other one.
 UNLEARNED = "[cslm]\nloop = { learning_rate = 1e-12 }\n[nnjm]\nloop = { n_epochs = 10 }\n"
 
 
@@ -65,6 +65,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
         for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
             (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in side))
+    # With three documents no score is judged, and everything is tuned.
+    (folder / "dev.groups").write_text("a\n" * 10 + "b\n" * 10 + "c\n" * 10)
     (folder / "fewer.toml").write_text(FEWER)
     (folder / "one.toml").write_text(ONE)
     (folder / "unlearned.toml").write_text(ONE + UNLEARNED)

@@ -101,7 +101,7 @@ def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> 
     worth = _worth(settings, work, plan)
     useless = left_out(experiment, plan, worth)
     lines = (*(f"{name}: {score}" for name, score in worth.items()), *useless.values())
-    print("\n".join(lines), flush=True)
+    print("".join(f"{line}\n" for line in lines), end="", flush=True)
     tried = (BASELINE, *(name for name in plan.systems if name not in useless))
     seeds = experiment.seeds.runs
     tables: dict[str, Any] = {"candidates": {"rows": tried, "page": False}}

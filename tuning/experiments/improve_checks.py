@@ -154,8 +154,7 @@ def _check_lines(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
     for file, part in [*files, (links, "train")] if links else files:
         n_pairs = len(texts[part].sources) if part in texts else 0
         if (n_lines := count_lines(file)) != n_pairs:
-            expected = f"{n_pairs:,}, one for each pair of the {part} text"
-            raise InputError(file, None, f"{n_lines:,} lines", expected)
+            raise InputError(file, None, f"{n_lines:,} lines", f"{n_pairs:,}, as the {part} text")
 
 
 def _check_form(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:

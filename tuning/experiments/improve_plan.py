@@ -140,7 +140,8 @@ def reckon(
     for name, network in networks.items():
         seconds[name] = _training_seconds(experiment, network, facts)
     scored = {each for system in systems for each in judged(experiment, system)}
-    seconds["what scores are worth"] = JUDGING_SECONDS * (1 + len(scored)) * facts.n_dev / 1000
+    if facts.n_documents >= FEWEST_DOCUMENTS:
+        seconds["what scores are worth"] = JUDGING_SECONDS * (1 + len(scored)) * facts.n_dev / 1000
     for name in systems:
         seconds[f"{experiment.systems[name].label}, {n_seeds} tunings"] = tunings[name]
     compared = TRANSLATION_SECONDS * translations + OTHER_SECONDS

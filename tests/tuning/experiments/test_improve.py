@@ -232,6 +232,7 @@ def test_a_system_with_a_score_that_cannot_help_is_not_tuned(
 def test_too_few_documents_judge_nothing(experiment: Experiment, settings: ImproveSettings) -> None:
     plan = make_plan(experiment, settings, dataclasses.replace(FACTS, n_documents=3))
     assert not plan.judged and not left_out(experiment, plan, {})
+    assert "what scores are worth" not in plan.seconds
 
 
 # --- The choice

@@ -162,7 +162,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "documents": (
         lambda folder: (folder / "dev.groups").write_text("one\ntwo\ntwo\n"),
-        "dev.groups: found 3 lines, expected 2, one for each pair of the dev text",
+        "dev.groups: found 3 lines, expected 2, as the dev text",
     ),
 }
 
