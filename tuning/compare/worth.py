@@ -63,8 +63,8 @@ class ScoreWorth:
     def can_help(self) -> bool:
         """Whether tunings may gain by it: not if both its t and its gain are as those of noise.
 
-        In docs/results.md all scores that raised BLEU have t of 3.8 or more, not all a gain of two s.d.; noise
-        has |t| of 1.6 at most. One column of noise in twenty passes, which costs the time of its tunings alone.
+        In docs/results.md all scores that raised BLEU have t above 3.5, not all a gain above two s.d.; noise
+        has |t| up to 1.6. One column of noise in twenty passes, which costs the time of its tunings alone.
         """
         return abs(self.t) >= 2 or self.gain > 2 * self.gain_sd
 
