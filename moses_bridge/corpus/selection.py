@@ -90,14 +90,12 @@ class SelectReport:
         n_chosen: lines chosen, 0 if none was requested.
         n_words: words of the first text.
         n_chosen_words: words of the first text in chosen lines.
-        worst: score of the worst line chosen, in nats per word; None if there is none.
     """
 
     n_lines: int
     n_chosen: int
     n_words: int
     n_chosen_words: int
-    worst: float | None
 
 
 def select_text(
@@ -135,13 +133,10 @@ def select_text(
     if scores_out is not None:
         write_lines(scores_out, (b"%.6f" % score for score in scores))
     if config.scores_only:
-        return SelectReport(len(scores), 0, int(words.sum()), 0, None)
+        return SelectReport(len(scores), 0, int(words.sum()), 0)
     chosen = choose(scores, words, config)
     _write(texts, outs, chosen)
-    worst = float(scores[chosen].max()) if chosen.any() else None
-    return SelectReport(
-        len(scores), int(chosen.sum()), int(words.sum()), int(words[chosen].sum()), worst
-    )
+    return SelectReport(len(scores), int(chosen.sum()), int(words.sum()), int(words[chosen].sum()))
 
 
 def choose(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Self
 
 from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.compiled.notice import CompilationNotice
@@ -48,7 +47,7 @@ SEARCH = "the search of the built-in decoder (20 s to a minute)"
 TextPart = tuple[int, Sequence[bytes], tuple[Weights | None, int | None]]
 
 
-class BuiltinDecoder:
+class BuiltinDecoder(AbstractContextManager["BuiltinDecoder", None]):
     """The decoder of this package, in `jobs` processes sharing the memory of the model, which is loaded here.
 
     `scorers`, the processes of neural models, are kept from one text to the next.
@@ -68,9 +67,6 @@ class BuiltinDecoder:
         for lm in self._neural:
             if lm.name in names:
                 raise ConfigError(f"{ini} has a feature {lm.name}; use another name")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.scorers.end()
@@ -217,7 +213,7 @@ class ClusterDecoder(BuiltinDecoder):
         super().__init__(ini, config, 1)
         self._workers = cluster.workers(partial(PartTranslator, os.getcwd(), ini, config))
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> BuiltinDecoder:
         self._workers.__enter__()
         return super().__enter__()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Self
 
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.programs import find_program, run_program
@@ -58,7 +57,7 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     return MosesDecoder(program, read_ini(ini), config, jobs)
 
 
-class MosesDecoder:
+class MosesDecoder(AbstractContextManager["MosesDecoder", None]):
     """The program `moses`, started for each call with `jobs` threads.
 
     Moses resolves relative paths from its working directory alone, so it gets an ini with absolute ones.
@@ -73,9 +72,6 @@ class MosesDecoder:
             folder = self._written.enter_context(temporary_directory("moses"))
             self._ini_path = folder / "moses.ini"
             write_ini(absolute, self._ini_path)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._written.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol
 
 from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.config import AtLeast, check_limits
@@ -107,17 +107,8 @@ class UnknownWords:
         return text
 
 
-class Decoder(Protocol):
+class Decoder(AbstractContextManager["Decoder", None], Protocol):
     """Translates files with one model and any weights, and says how many words were unknown."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
     def decode(
         self, source: Path, out: Path, weights: Weights | None, nbest: Path | None, nbest_size: int

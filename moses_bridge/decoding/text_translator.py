@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 from moses_bridge.base.compiled.notice import CompilationNotice
 from moses_bridge.base.errors import ConfigError
@@ -48,7 +47,7 @@ class TextTranslation:
 Translations = list[list[TextTranslation]]  # of each sentence of a line, the best first
 
 
-class TextTranslator:
+class TextTranslator(AbstractContextManager["TextTranslator", None]):
     """A loaded system, which translates plain text with the built-in decoder.
 
     Args:
@@ -78,9 +77,6 @@ class TextTranslator:
         self._decoder = BuiltinDecoder(ini, decoder, config.jobs)
         self._notice = CompilationNotice(SEARCH)
         self.unknown_words = UnknownWords(Path("the text"), ini, 0, Counter())
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the processes of neural models."""

@@ -34,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol, Self, runtime_checkable
+from typing import IO, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,7 +200,7 @@ class LostScorer(Exception):
         self.pid, self.what = pid, what
 
 
-class ScorerProcess:
+class ScorerProcess(contextlib.AbstractContextManager["ScorerProcess", None]):
     """An `NgramScorer` in its own process, from `with` to the end of the block.
 
     Processes forked meanwhile may use it, one at a time; they raise `LostScorer` if it fails.
@@ -221,9 +221,6 @@ class ScorerProcess:
         except BaseException:
             self.__exit__()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._program.close()
@@ -323,14 +320,11 @@ class ScorerProcess:
         self._program.close_input()
 
 
-class ScorerProcesses:
+class ScorerProcesses(contextlib.AbstractContextManager["ScorerProcesses", None]):
     """Processes of scorers, each started at its first use and kept until the end of the block."""
 
     def __init__(self) -> None:
         self._started: dict[tuple[tuple[str, ...], int], ScorerProcess] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.end()

@@ -1,17 +1,7 @@
 """Values from outside the package: printed by a program, or given by a Python object.
 
-The program is any command that reads phrase pairs on its standard input and prints a number for
-each on its standard output. Pairs come in blocks of lines, each block ended by an empty line:
-
-    source ||| target            one pair a line, words between blanks, as they are in the phrase table;
-    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where requested
-
-It answers as `moses_bridge.base.number_program` says. A number enters the log-linear model as it is: the
-natural logarithm of a probability, or any other finite value to be weighted. Its standard error is shown if it
-fails.
-
-A value must not depend on the other pairs of its block. Several blocks may be worked on at a time,
-each by its own process: `rescorer score --jobs N` starts the program N times at most.
+docs/formats.md has the protocol of the program ("Values of a program"). A value must not depend on the other
+pairs of its block: several blocks may be worked on at a time, each by its own process.
 """
 
 from __future__ import annotations
@@ -53,7 +43,7 @@ class UnfitAnswer(UnscorablePair):
 
 
 def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
-    """The scorer of a program using the protocol of this module, as a shell starts it.
+    """The scorer of a program with the protocol of docs/formats.md, as a shell starts it.
 
     Raises:
         ConfigError: the command is malformed.
@@ -135,7 +125,7 @@ class CheckedScorer:
 
 
 class CommandScorer:
-    """A scorer running a program; see the module's docstring.
+    """A scorer running a program; docs/formats.md has the protocol.
 
     Each calling thread has a process during the call, so there are as many as calls at a time. They
     end with the scorer.

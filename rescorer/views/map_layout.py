@@ -1,18 +1,7 @@
 """The points of a map: two dimensions of many, parts worth a closer look, and purity.
 
 Two dimensions come from t-SNE (van der Maaten and Hinton, 2008) as openTSNE computes it. Purity
-compares with chance how often neighbours on a map belong together.
-
-A phrase belongs to groups by its aligned counterpart: the words of its best translation linked to
-one of its own words. Two phrases belong together if they share
-
-- one of these words ("linked word"), or
-- the rarest of these words ("head"): the one linked in the fewest best translations on the map.
-
-The purity is the share of the phrases whose nearest neighbour belongs together with them. Chance is
-its mean if each neighbour were drawn at random from the possible ones. Phrases sharing a word of
-their own often have the same counterpart, even without a network; so both numbers are also given
-with only phrases without a shared word as neighbours.
+compares with chance how often neighbours on a map belong together, as docs/views.md defines it.
 """
 
 from __future__ import annotations

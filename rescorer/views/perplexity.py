@@ -1,10 +1,7 @@
 """Perplexity of a text by several models, </s> included, with unknown words treated alike.
 
-Models with different vocabularies predict different events, so there are two numbers. The first is
-over the words known to every model, the same ones for all. The others are not predicted, but
-precede (as <unk> for a model without them) the following words. The second is over all words, each
-model with its own <unk>. The more words a model takes for <unk>, the easier its task, so their
-number is given too.
+Models with different vocabularies predict different events, so there are two numbers, which docs/formats.md
+describes ("What `rescorer perplexity` prints").
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError, InputError, shown
@@ -45,7 +46,7 @@ Weights = Mapping[str, Sequence[float]]
 HYPOTHESES_AT_ONCE = 1_000
 
 
-class ListFeatures:
+class ListFeatures(AbstractContextManager["ListFeatures", None]):
     """Adds features to n-best lists, in their order, inside a `with` block.
 
     Scorer processes start with the first list. They and their values are kept until the end of the block.
@@ -55,9 +56,6 @@ class ListFeatures:
         self.features = features
         self._processes = ScorerProcesses()
         self._values: dict[str, TextValues] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the processes."""

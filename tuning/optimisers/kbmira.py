@@ -3,10 +3,8 @@
 Each sentence pulls the weights from its fear (model score high, BLEU low) to its hope (both high) by the
 smallest step making the scores differ as the BLEUs do. Another metric than BLEU gives each hypothesis a
 gain of its own (`Metric.gains`), in the place of its BLEU amid past sentences. The settings are those of
-Moses's kbmira. The learned weights depend on the order of the sentences, so weights are averaged over several
-orders, as Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the
-pool would be choosing by chance: averages vary less between tunings and translate other texts better
-(docs/decisions/optimisers.md).
+Moses's kbmira. Weights are averaged over several orders of the sentences, as Cettolo et al. (2011) average
+over runs of an optimiser; docs/decisions/optimisers.md has the reason.
 """
 
 from __future__ import annotations

@@ -13,11 +13,9 @@ Before the stack is pruned, the n-grams of all its hypotheses are scored in one 
 replace their stand-ins. While one half of the sentences waits for its values, the stacks of the other half
 are filled.
 
-The search has three approximations. Hypotheses are recombined as without neural models, by the n-gram model's
-states: if a path of the n-best list contains a hypothesis recombined into a better one, the words after it
-have their scores after the better one. The search uses the scorers' quick estimates. A target word without
-links has the source word of the nearest linked word in its phrase. The values in the n-best list are exact:
-they are computed from the words and links of its entries, and the entries are sorted by the resulting totals.
+docs/decisions/neural-models-in-the-search.md has the approximations of the search. The values in the n-best
+list are exact: they are computed from the words and links of its entries, and the entries are sorted by the
+resulting totals.
 """
 
 from __future__ import annotations

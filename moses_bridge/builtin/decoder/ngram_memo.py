@@ -91,25 +91,17 @@ class NgramMemo:
 
     def __call__(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """The function's values, *Shape:* (n, width) -> (n,); UserError if one is not finite."""
-        return self.ask(ngrams)()
-
-    def ask(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Begin to compute the values of n-grams, (n, width) int32.
-
-        Returns:
-            A function waiting for the values, (n,); call it before the next `ask`. It raises UserError if a
-            value is not finite.
-        """
         wait, places = self.ask_entered(len(ngrams), partial(_enter, ngrams))
-        return lambda: np.asarray(wait()[places])
+        return np.asarray(wait()[places])
 
     def ask_entered(self, n_ngrams: int, enter: Enter) -> tuple[Answer, NDArray[np.int64]]:
-        """As `ask`, for n-grams in several arrays, entered by compiled code with `enter_ngrams`.
+        """Begin to compute the values of n-grams in several arrays, entered by `enter_ngrams`.
 
         n_ngrams is at least their number; `enter` numbers the places of new ones from the known ones on.
 
         Returns:
-            A function waiting for the values of all places, and the place of each n-gram, (n,).
+            A function waiting for the values of all places, and the place of each n-gram, (n,). Call it before
+            the next `ask_entered`; it raises UserError if a value is not finite.
         """
         if self._size + n_ngrams > self._max_ngrams:
             self.forget()

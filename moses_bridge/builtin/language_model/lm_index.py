@@ -1,21 +1,10 @@
-"""A back-off language model as one hash table, searched by compiled code.
+"""A back-off language model as one hash table, searched by compiled code (`lm_score`).
 
-A model is read once and then queried word by word::
-
-    index = LmIndex.read(path)            # ARPA, plain or compressed, or KenLM's binary format
-    index.word_id(b"maison")              # unk_id if unknown
-    index.tables                          # LmTables, NamedTuple of arrays for @njit functions
-
-    # inside @njit code; context = int32 word numbers, most recent word first
-    log10_prob, n_new_context = lm_score(tables, context, n_context, word, new_context)
-
-`context` and `new_context` are one-dimensional int32 arrays (or rows of a matrix) with at least order - 1
-places; they may be the same array. A sentence starts with context = [bos_id], n_context = 1 (0 if order is 1)
-and ends with a call for eos_id. `new_context[:n_new_context]` is minimal as in KenLM: the longest suffix
-continued by some longer n-gram of the model or with its own back-off, so hypotheses with equal contexts may be
-recombined. Places after it are left unchanged. Values are log10; Moses's feature is their natural logarithm
-(multiply with LN10). An unknown word has the probability of <unk>, -100 if the model has none, and breaks the
-context.
+A sentence starts with context = [bos_id], n_context = 1 (0 if order is 1) and ends with a call for eos_id. The
+new context is minimal as in KenLM: the longest suffix continued by some longer n-gram of the model or with its
+own back-off, so hypotheses with equal contexts may be recombined. Places after it are left unchanged. Values
+are log10; Moses's feature is their natural logarithm (multiply with LN10). An unknown word has the probability
+of <unk>, -100 if the model has none, and breaks the context.
 
 The table is a trie of reversed n-grams: a node is an index into `entries`, and a child is found by the exact
 key (node, preceding word), so there are no false hits. Nodes 0 .. n_words - 1 are the words themselves.

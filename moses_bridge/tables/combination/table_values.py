@@ -8,13 +8,8 @@ A combined score is w·values / w·masses with the weights w of the tables:
 | mixture, renormalised | the scores | whether the table has e | whether it has f |
 | counts | count(f, e) | count(e) | count(f) |
 
-The lexical weights of a mixture are treated like the probability of the same direction. Where counts are added,
-a lexical weight is a mean over the tables with the pair, weighted by count(e) or count(f), since no table has
-the counts of words.
-
-Target phrases are kept as digests of 64 bits: 8 bytes per distinct phrase in memory, 8 more for each table, and
-24 per distinct phrase of a table while reading it. Two of 50 million phrases share a digest once in ten
-thousand runs.
+docs/combine.md says what the lexical weights are. Target phrases are kept as digests of 64 bits: two of 50
+million phrases share one once in ten thousand runs.
 """
 
 from __future__ import annotations
