@@ -319,7 +319,7 @@ def _foretold(results: Path) -> str:
     rows = []
     for row in judged["rows"]:
         cells = [
-            " / ".join(f"{network[key]:{form}}" for network in row["networks"])
+            ", ".join(f"{network[key]:{form}}" for network in row["networks"])
             for key, form in forms.items()
         ]
         rows.append((row["score"], *cells, _with_interval(_measured(results, row))))
