@@ -1,4 +1,4 @@
-"""Write the tables of results into README.md and the pages, and the picture of gains, from docs/results/*.json.
+"""Write the tables of results into README.md and the pages, and pictures of gains, from docs/results/*.json.
 
 A page names a table between two comments, `<!-- results: NAME -->` and `<!-- end -->`; the text between them
 is made here. `--take BUILD` first takes the results of a finished build into docs/results, reduced to the
@@ -28,7 +28,7 @@ DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
 README = DOCS.parent / "README.md"
 PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "which.md")))
-PICTURE = DOCS / "images" / "gains.svg"
+PICTURE, FORETOLD = (DOCS / "images" / f"{name}.svg" for name in ("gains", "foretold"))
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
 NORMAL_95 = (
@@ -314,17 +314,22 @@ def _with_error(gain: Json) -> tuple[float, float, float]:
 
 def _foretold(results: Path) -> str:
     """What `tuning worth` says of scores before any tuning, and what tunings with them gained afterwards."""
-    judged, table = _read(results, "worth"), _read(results, "table1")
+    judged = _read(results, "worth")
     forms = {"worth": "+.2f", "t": ".1f", "gain": "+.2f", "gain_sd": ".2f"}
     rows = []
     for row in judged["rows"]:
         cells = [
-            " / ".join(f"{network[key]:{form}}" for network in row["networks"])
+            ", ".join(f"{network[key]:{form}}" for network in row["networks"])
             for key, form in forms.items()
         ]
-        rows.append((row["score"], *cells, _with_interval(_contrast(table, row["system"]))))
+        rows.append((row["score"], *cells, _with_interval(_measured(results, row))))
     header = ("score", "worth", "t", "gain foretold", "its s.d.", "gain on the test text (95%)")
     return f"{_table(header, rows)}\n\n{_made(judged['made'])}"
+
+
+def _measured(results: Path, judged: Json) -> Json:
+    """What the tunings with a judged score gained."""
+    return _contrast(_read(results, judged.get("table", "table1")), judged["system"])
 
 
 def _pooled(results: Path) -> str:
@@ -453,6 +458,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 
 # Pixels: the axis goes from LEFT to RIGHT, one row is below another.
 LEFT, RIGHT, TOP, ROW = 170, 530, 58, 34
+SQUARE_LEFT, SQUARE = 56, 340
 LINES = 8  # of half a BLEU at most; a wider picture has one for each BLEU
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" width="560" height="{height}"
  font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="15" role="img">
@@ -489,6 +495,68 @@ def gains_picture(results: Path = RESULTS) -> str:
     return picture(title, rows, "sentences far from the training text")
 
 
+class Foretold(NamedTuple):
+    """A score in the picture of foretold gains: its name, and the two gains with their intervals."""
+
+    name: str
+    foretold: Json
+    measured: Json
+
+
+def foretold_picture(results: Path = RESULTS) -> str:
+    """The SVG of measured gains by foretold ones, and the line where both are equal."""
+    rows = []
+    for row in _read(results, "worth")["rows"]:
+        gains, spreads = np.array([[each["gain"], each["gain_sd"]] for each in row["networks"]]).T
+        mean, half = (
+            float(gains.mean()),
+            NORMAL_95 * float(np.sqrt((spreads**2).mean() + gains.var())),
+        )
+        foretold = {"delta": mean, "interval": [mean - half, mean + half]}
+        rows.append(Foretold(row["score"].split(",")[0], foretold, _measured(results, row)))
+    rows.sort(key=lambda row: row.measured["delta"], reverse=True)
+    ends = [end for row in rows for gain in row[1:] for end in _ends(gain)]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    right, bottom = SQUARE_LEFT + SQUARE, TOP + SQUARE
+
+    def x(bleu: float) -> float:
+        return round(SQUARE_LEFT + SQUARE * (bleu - low) / (high - low), 1)
+
+    def y(bleu: float) -> float:
+        return round(bottom - SQUARE * (bleu - low) / (high - low), 1)
+
+    title = "BLEU gained on the test text, and foretold from lists of dev"
+    body = [_text(20, 26, title, INK), *_grid(x, low, high, bottom)]
+    for value in _ticks(low, high):
+        body.append(
+            f'<path d="M{SQUARE_LEFT} {y(value)}H{right}" stroke="{GRID if value else MUTED}"/>'
+        )
+        body.append(_text(SQUARE_LEFT - 6, y(value) + 5, _tick(value), MUTED, "end"))
+    body.append(
+        f'<path d="M{SQUARE_LEFT} {bottom}L{right} {TOP}" stroke="{MUTED}" stroke-dasharray="5"/>'
+    )
+    beside = 0.0
+    for row in rows:
+        across, up = x(row.foretold["delta"]), y(row.measured["delta"])
+        beside = max(up, beside + 22)
+        body.append(
+            f'<path d="M{across} {up}L{right + 4} {beside}" stroke="{MUTED}" stroke-width="0.5"/>'
+        )
+        body.append(_text(right + 8, beside + 5, row.name, INK))
+        first, last = (y(end) for end in _ends(row.measured))
+        body.append(f'<path d="M{across} {first}V{last}" stroke="{BESIDE}" stroke-width="2"/>')
+        body += _bar(x, up, row.foretold, BESIDE)
+    body.append(
+        _text(
+            20,
+            bottom + 44,
+            "across: foretold, 1.96 s.d. over halves and networks; up: gained, 95%",
+            MUTED,
+        )
+    )
+    return SVG.format(height=bottom + 58, title=title, body="\n".join(body))
+
+
 def picture(title: str, rows: Sequence[Bars], beside: str) -> str:
     """Gains with their 95% intervals, one row below another, as SVG; `beside` names the blue ones."""
     shown = (gain for row in rows for gain in (row.gain, row.beside) if gain)
@@ -514,12 +582,18 @@ def picture(title: str, rows: Sequence[Bars], beside: str) -> str:
 
 def _grid(x: Callable[[float], float], low: float, high: float, bottom: int) -> Iterator[str]:
     """A line and a number for each half BLEU, or each whole one."""
+    for value in _ticks(low, high):
+        yield f'<path d="M{x(value)} {TOP}V{bottom}" stroke="{GRID if value else MUTED}"/>'
+        yield _text(x(value), bottom + 18, _tick(value), MUTED, "middle")
+
+
+def _ticks(low: float, high: float) -> list[float]:
     step = 0.5 if high - low <= LINES / 2 else 1.0
-    for number in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1):
-        place = x(number * step)
-        colour = GRID if number else MUTED
-        yield f'<path d="M{place} {TOP}V{bottom}" stroke="{colour}"/>'
-        yield _text(place, bottom + 18, f"{number * step:+.1f}" if number else "0", MUTED, "middle")
+    return [n * step for n in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+
+
+def _tick(value: float) -> str:
+    return f"{value:+.1f}" if value else "0"
 
 
 def _ends(gain: Json) -> Sequence[float]:
@@ -527,7 +601,7 @@ def _ends(gain: Json) -> Sequence[float]:
     return gain["interval"] or [gain["delta"]]
 
 
-def _bar(x: Callable[[float], float], y: int, gain: Json, colour: str) -> list[str]:
+def _bar(x: Callable[[float], float], y: float, gain: Json, colour: str) -> list[str]:
     ends = _ends(gain)
     low, high = ends[0], ends[-1]
     return [
@@ -600,12 +674,13 @@ def main() -> None:
         for name in take(build, RESULTS) if build else []:
             print(f"taken: {(RESULTS / name).relative_to(DOCS.parent)}.json")
         texts = {page: rendered(page, page.read_text(encoding="utf-8")) for page in PAGES}
-        image = gains_picture()
+        images = {PICTURE: gains_picture(), FORETOLD: foretold_picture()}
     except InputError as error:
         raise SystemExit(f"make_results.py: error: {error}") from error
     for page, text in texts.items():
         page.write_text(text, encoding="utf-8")
-    PICTURE.write_text(image, encoding="utf-8")
+    for path, image in images.items():
+        path.write_text(image, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,13 +21,15 @@ from tuning.experiments.settings import ImproveSettings
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "tuning" / "experiments"
 COMMANDS = Path(sysconfig.get_path("scripts"))
-PARTS = {"train": 600, "dev": 30, "test": 30, "new": 5}
+PARTS = {"train": 600, "dev": 30, "test": 30, "new": 5, "long": 200}
 # Two tunings instead of three, of two iterations each.
 FEWER = (
     "[seeds]\nruns = [1, 2]\nnoise = [1, 2]\n"
     "[start]\nmax_iterations = 2\n[tune]\nmax_iterations = 2\n"
 )
 ONE = "[seeds]\nruns = [1]\nnoise = [1]\n"
+# A network that learns nothing, and ten passes for the other one.
+UNLEARNED = "[cslm]\nloop = { learning_rate = 1e-12 }\n[nnjm]\nloop = { n_epochs = 10 }\n"
 
 
 def _sentence_pair(rng: random.Random) -> tuple[str, str]:
@@ -62,8 +65,11 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
         for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
             (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in side))
+    # With three documents no score is judged, and everything is tuned.
+    (folder / "dev.groups").write_text("a\n" * 10 + "b\n" * 10 + "c\n" * 10)
     (folder / "fewer.toml").write_text(FEWER)
     (folder / "one.toml").write_text(ONE)
+    (folder / "unlearned.toml").write_text(ONE + UNLEARNED)
     languages = ("--source-language", "en", "--target-language", "fr")
     built = command(
         folder, "moses-bridge", "build", "--corpus", "train", *languages, "--out", "model"
@@ -170,6 +176,26 @@ def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Pat
     output = command(system, "tuning", "decode", "kept", "--source", "new.en", "--out", "k.fr")
     assert output.returncode == 0, output.stderr
     assert len((system / "k.fr").read_text().splitlines()) == PARTS["new"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_network_that_has_learned_nothing_is_left_out(system: Path) -> None:
+    more = ("--dev", "long", "--config", "unlearned.toml")
+    told = command(system, *IMPROVE, "judged", *more)
+    assert told.returncode == 0, told.stdout + told.stderr
+    readme = (system / "judged" / "README.txt").read_text()
+    for text in (told.stdout, readme):
+        assert re.search(r"^nnjm: worth \+\d\.\d\d BLEU a sentence \(t \d", text, re.MULTILINE)
+        for label in ("+CSLM", "+CSLM+NNJM"):
+            assert f"\nnot tuned: {label}, because cslm cannot help\n" in text
+        assert "not tuned: +NNJM" not in text
+    runs = [path.name for path in (system / "judged" / "work" / "runs").glob("*-1")]
+    assert sorted(runs) == ["baseline-1", "nnjm-1", "random-1"]
+    steps = steps_of(system / "judged")
+    again = command(system, *IMPROVE, "judged", *more)
+    assert again.returncode == 0 and again.stdout.endswith(f"\n{readme}")
+    assert steps_of(system / "judged") == steps
 
 
 def test_a_faulty_text_is_told_before_any_work(tmp_path: Path) -> None:

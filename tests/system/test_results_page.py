@@ -308,6 +308,29 @@ def test_the_picture_has_the_gains_of_the_results(script: dict[str, Any], result
     assert "far from" not in picture
 
 
+def test_the_picture_of_foretold_gains_has_a_point_for_each_score(
+    script: dict[str, Any], results: Path
+) -> None:
+    """By hand: gains -1 and +1 with s.d. 0 have the mean 0 and the interval ±1.96; another table's row."""
+    assert script["FORETOLD"].read_text() == script["foretold_picture"](), "run `make results`"
+    networks = [{"gain": gain, "gain_sd": 0.0} for gain in (-1.0, 1.0)]
+    judged = {"score": "A, twice", "system": "+RNN", "networks": networks}
+    other = {"score": "B", "system": "+B", "table": "home", "networks": [{"gain": 1, "gain_sd": 0}]}
+    (results / "worth.json").write_text(json.dumps({"rows": [judged, other]}))
+    for name, system, delta in (("table1", "+RNN", 0.0), ("home", "+B", 1.96)):
+        gain = {"delta": delta, "interval": [delta - 1, delta]}
+        rows = [{"system": system, "against_baseline": gain}]
+        (results / f"{name}.json").write_text(json.dumps({"rows": rows}))
+    picture = script["foretold_picture"](results)
+    # From -1.96 to 1.96 are 340 pixels, to the right from 56 and upwards from 398.
+    points = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', picture)
+    assert points == [("312.7", "58.0"), ("226.0", "228.0")]
+    assert 'd="M56.0 228.0H396.0"' in picture and 'd="M226.0 314.7V228.0"' in picture
+    assert re.findall(r">([AB][^<]*)<", picture) == [
+        "BLEU gained on the test text, and foretold from lists of dev"
+    ] * 2 + ["B", "A"]
+
+
 def test_gains_of_domains_are_pooled_by_size(script: dict[str, Any], results: Path) -> None:
     """By hand: +1 and +3 with equal errors have the mean +2, and 0.71 of their half width."""
     for path in [*results.glob("domain-*-*.json"), *results.glob("nnjm-*-*.json")]:

@@ -31,7 +31,7 @@ NAME = re.compile(r"[\w.+-]+", re.ASCII)
 NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
 # Directories of a build, forbidden as names of networks.
 BUILD_DIRECTORIES = (
-    "config", "corpus", "filtered", "folds", "lists", "maps", "model", "runs", "tables",
+    "config", "corpus", "filtered", "folds", "lists", "maps", "model", "runs", "tables", "worth",
 )  # fmt: skip
 # Sections of settings of the steps in every experiment.
 SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.json_files import write_json
+from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
@@ -31,6 +31,7 @@ from moses_bridge.formats.plain_text import (
 )
 from moses_bridge.formats.words import as_text
 from tuning.compare.comparison import Comparison, ResultRow, read_comparison
+from tuning.compare.worth import ScoreWorth, Worth
 from tuning.experiments.description import Experiment, System, read_experiment
 from tuning.experiments.improve_checks import check_inputs, check_room
 from tuning.experiments.improve_plan import (
@@ -39,9 +40,11 @@ from tuning.experiments.improve_plan import (
     LINKS,
     Plan,
     bytes_needed,
+    judged,
     make_plan,
     plan_lines,
 )
+from tuning.experiments.plan import JUDGED
 from tuning.experiments.run import run_experiment
 from tuning.experiments.settings import LINKS_NAMES, ImproveSettings, RunSettings
 from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
@@ -65,11 +68,13 @@ class Choice:
     Attributes:
         dev: mean dev BLEU of each system that was tried, 0 to 100.
         run: its tuning with the highest dev BLEU.
+        judged: lines on what scores are worth, and on systems that were left out for that.
     """
 
     system: str
     dev: dict[str, float]
     run: Path
+    judged: tuple[str, ...] = ()
 
 
 def improve(settings: ImproveSettings) -> None:
@@ -93,11 +98,16 @@ def improve(settings: ImproveSettings) -> None:
 def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> str:
     work = settings.out.absolute() / WORK
     _prepare(settings, work, plan)
-    tried, seeds = (BASELINE, *plan.systems), experiment.seeds.runs
+    worth = _worth(settings, work, plan)
+    useless = left_out(experiment, plan, worth)
+    lines = (*(f"{name}: {score}" for name, score in worth.items()), *useless.values())
+    print("".join(f"{line}\n" for line in lines), end="", flush=True)
+    tried = (BASELINE, *(name for name in plan.systems if name not in useless))
+    seeds = experiment.seeds.runs
     tables: dict[str, Any] = {"candidates": {"rows": tried, "page": False}}
     runs = [f"runs/{name}-{seed}/weights.json" for name in tried for seed in seeds]
     _make(settings, work, plan, tables, runs)
-    choice = choose(work / "runs", tried, seeds)
+    choice = replace(choose(work / "runs", tried, seeds), judged=lines)
     # Only now the test text is translated, by the choice, the baseline and the control.
     rows = [BASELINE] if choice.system == BASELINE else [BASELINE, choice.system]
     tables[TABLE] = {"rows": rows, "control": CONTROL, "page": False}
@@ -107,6 +117,25 @@ def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> 
     text = readme(settings, experiment, choice, comparison)
     write_changed(settings.out / "README.txt", text.encode())
     return text
+
+
+def _worth(settings: ImproveSettings, work: Path, plan: Plan) -> dict[str, ScoreWorth]:
+    """The worth of the score of each network, but not of one that is the same for all hypotheses."""
+    goals = {name: f"worth/{name}.json" for name in plan.judged}
+    _make(settings, work, plan, {}, ["filtered/moses.ini", *goals.values()])
+    found = {name: read_record(Worth, work / goal, "worth as JSON") for name, goal in goals.items()}
+    scores = ((name, score) for name, worth in found.items() for score in worth.scores)
+    return {name: score for name, score in scores if score.name == f"{JUDGED}_0"}
+
+
+def left_out(experiment: Experiment, plan: Plan, worth: Mapping[str, ScoreWorth]) -> dict[str, str]:
+    """The systems that need a score which cannot help, each with a line that says so."""
+    return {
+        system: f"not tuned: {experiment.systems[system].label}, because {name} cannot help"
+        for system in plan.systems
+        for name in judged(experiment, system)
+        if name in plan.judged and not (name in worth and worth[name].can_help)
+    }
 
 
 def choose(runs: Path, systems: Sequence[str], seeds: Sequence[int]) -> Choice:
@@ -221,6 +250,7 @@ def readme(
     lines = [
         f"chosen by dev: {chosen.label}; mean BLEU of {len(experiment.seeds.runs)} tunings:",
         *tried,
+        *choice.judged,
         verdict_line(comparison),
         f"{settings.out}/ has moses.ini, weights.json, table.txt, report.html. Translate with it:",
         f"    tuning decode {settings.out} --source new.{source} --out new.{target}",

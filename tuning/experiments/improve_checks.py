@@ -38,6 +38,7 @@ class Facts:
         n_rows: rows of the phrase tables, estimated.
         n_bytes: size of the model's files.
         n_words: words of the target side of the training text; 0 without one.
+        n_documents: of the dev text; its sentences where no documents are known.
         has_usual_features: whether its weights fit the systems that `moses-bridge build` makes of folds.
         lines: for the reader.
     """
@@ -47,6 +48,7 @@ class Facts:
     n_words: int
     n_dev: int
     n_test: int
+    n_documents: int
     has_usual_features: bool
     lines: tuple[str, ...]
 
@@ -73,7 +75,7 @@ def check_inputs(settings: ImproveSettings) -> Facts:
         partial(_check_model, settings.ini),
     ]
     of_files += [partial(_read_text, part, settings, text) for part, text in texts.items()]
-    together = (_check_links, _check_form, _check_dev)
+    together = (_check_lines, _check_form, _check_dev)
     for checks in (of_files, [partial(check, settings, texts) for check in together]):
         for check in checks:
             try:
@@ -145,12 +147,14 @@ def _read_text(part: str, settings: ImproveSettings, text: _Text) -> None:
         raise InputError(text.path, None, f"{len(text.sources)} sentences", "two or more")
 
 
-def _check_links(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
-    n_pairs = len(texts["train"].sources) if "train" in texts else 0
-    links = settings.links if n_pairs == 0 else settings.found_links()
-    if links is not None and (n_lines := count_lines(links)) != n_pairs:
-        expected = f"{n_pairs:,}, one for each pair of the training text"
-        raise InputError(links, None, f"{n_lines:,} lines of word links", expected)
+def _check_lines(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
+    groups = {Path(f"{prefix}.groups"): part for part, prefix in settings.texts.items()}
+    files = [(file, part) for file, part in groups.items() if file.exists()]
+    links = settings.found_links() if "train" in texts else settings.links
+    for file, part in [*files, (links, "train")] if links else files:
+        n_pairs = len(texts[part].sources) if part in texts else 0
+        if (n_lines := count_lines(file)) != n_pairs:
+            raise InputError(file, None, f"{n_lines:,} lines", f"{n_pairs:,}, as the {part} text")
 
 
 def _check_form(settings: ImproveSettings, texts: Mapping[str, _Text]) -> None:
@@ -193,6 +197,7 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
     }
     scores = {each.name: each.n_scores for each in ini.features}
     n_rows = sum(estimated_lines(table) or 0 for table in tables)
+    groups = Path(f"{settings.dev}.groups")
     models = ", ".join(f"{e.name} ({e.n_scores})" for e in ini.features if e.file_arguments)
     return Facts(
         n_rows=n_rows,
@@ -200,6 +205,7 @@ def _facts(settings: ImproveSettings, texts: Mapping[str, _Text]) -> Facts:
         n_words=texts["train"].n_target_words if "train" in texts else 0,
         n_dev=len(texts["dev"].sources),
         n_test=len(texts["test"].sources),
+        n_documents=len({*read_lines(groups)} if groups.exists() else texts["dev"].sources),
         has_usual_features=scores == usual,
         lines=(
             f"{settings.ini}: about {n_rows:,} rows; {models}",

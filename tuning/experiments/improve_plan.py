@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from moses_bridge.base.progress import duration
+from tuning.compare.worth import FEWEST_DOCUMENTS
 from tuning.experiments.description import Experiment, Network
 from tuning.experiments.improve_checks import Facts
 from tuning.experiments.settings import ImproveSettings
@@ -32,10 +33,8 @@ LIST_SECONDS = {"encdec": 600, "word_pairs": 180}
 FOLD_SECONDS, LINK_SECONDS = 240, 140  # a million target words
 FILTER_SECONDS = 4  # a million rows
 TUNING_SECONDS, TRANSLATION_SECONDS = 14, 2.5  # a thousand sentences
-SEARCH_FACTORS = {
-    "cslm": 1.8,
-    "nnjm": 2.5,
-}  # a search with this network takes so many times as long
+SEARCH_FACTORS = {"cslm": 1.8, "nnjm": 2.5}  # so many times as long takes a search with it
+JUDGING_SECONDS = 15  # a thousand sentences, for the lists and for each score
 OTHER_SECONDS = 60  # comparing, and compiling at the first use
 ROWS_SERVED = 120  # rows that serve a sentence
 NETWORK_BYTES = 10**8
@@ -50,12 +49,14 @@ class Plan:
         seconds: of each step, on the processors to use.
         further: what more minutes would add, with the seconds.
         limits: settings that end trainings sooner, where all of it would take longer than it may.
+        judged: networks whose scores are judged; a dev text of too few documents judges none.
     """
 
     systems: tuple[str, ...]
     seconds: dict[str, float]
     further: dict[str, float]
     limits: dict[str, dict[str, dict[str, float]]]
+    judged: tuple[str, ...]
 
 
 def make_plan(experiment: Experiment, settings: ImproveSettings, facts: Facts) -> Plan:
@@ -82,7 +83,9 @@ def make_plan(experiment: Experiment, settings: ImproveSettings, facts: Facts) -
         }
         for name, each in trained.items()
     }
-    return Plan(systems, seconds, further, limits if share < 1 else {})
+    scored = dict.fromkeys(each for system in systems for each in judged(experiment, system))
+    of_scores = (*scored,) if facts.n_documents >= FEWEST_DOCUMENTS else ()
+    return Plan(systems, seconds, further, limits if share < 1 else {}, of_scores)
 
 
 def bytes_needed(experiment: Experiment, plan: Plan, facts: Facts) -> int:
@@ -136,11 +139,20 @@ def reckon(
         seconds["lists of the training text"] = FOLD_SECONDS * millions
     for name, network in networks.items():
         seconds[name] = _training_seconds(experiment, network, facts)
+    scored = {each for system in systems for each in judged(experiment, system)}
+    if facts.n_documents >= FEWEST_DOCUMENTS:
+        seconds["what scores are worth"] = JUDGING_SECONDS * (1 + len(scored)) * facts.n_dev / 1000
     for name in systems:
         seconds[f"{experiment.systems[name].label}, {n_seeds} tunings"] = tunings[name]
     compared = TRANSLATION_SECONDS * translations + OTHER_SECONDS
     seconds["control and comparison"] = tunings[CONTROL] + compared
     return {name: each / settings.jobs for name, each in seconds.items()}
+
+
+def judged(experiment: Experiment, system: str) -> list[str]:
+    """The networks of a system whose scores it needs: not those that another one only begins with."""
+    networks = _networks(experiment, system)
+    return [name for name in networks if all(each.first != name for each in networks.values())]
 
 
 def _networks(experiment: Experiment, system: str) -> dict[str, Network]:

@@ -23,6 +23,7 @@ LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 # Below the folder of a build.
 PAGE, TABLE = "report.html", "table.json"
+JUDGED = "Judged0"  # name of a score in the list that it is judged on
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ class _Planner:
         for table in self.experiment.tables:
             self.table(table)
         self.page()
+        for network in self.experiment.networks if "worth" in self.experiment.sections else ():
+            self.worth(network)
         return self.rules
 
     def add(self, target: str, needs: Sequence[str], *recipe: str) -> str:
@@ -362,6 +365,19 @@ class _Planner:
         needs = [*map(self.translated, systems), "$(TEST).$(TARGET)", COMPARE_CONFIG]
         line = _line("$(STEP) $(COMPARE) --out $(@D)", commands, *rows, against, ">/dev/null")
         return self.add(_table_file(name), needs, line)
+
+    def worth(self, network: str) -> None:
+        """What the score of a network is worth, on dev lists of the first run of the first system."""
+        system, lists = next(iter(self.experiment.systems)), "$(B)/worth/dev.nbest.gz"
+        seed, config = self.seeds(system)[0], "$(CONFIG)/worth.toml"
+        decode = f"$(BIN)/moses-bridge decode --ini $(B)/runs/{system}-{seed}/moses.ini --nbest $@"
+        options = "--source $(DEV).$(SOURCE) --out $(@D)/dev.$(TARGET) --jobs $(JOBS)"
+        step = _step("worth", decode, options, f"--config {config}")
+        self.add(lists, [self.run(system, seed), config], step)
+        judge = f"$(STEP) $(BIN)/tuning worth --list {lists} $(DEV_TEXTS) $(call given,--groups,$(DEV).groups)"
+        options = f"--model {JUDGED}=$(B)/{self.directory(network, seed)}"
+        step = _line(judge, options, "--format json >$@.new && mv $@.new $@")
+        self.add(f"$(B)/worth/{network}.json", [lists, self.network(network, seed)], step)
 
     def page(self) -> None:
         shown = self.experiment.page

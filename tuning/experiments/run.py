@@ -47,7 +47,7 @@ SECONDS = {
     "moses-bridge build": 60, "moses-bridge filter": 10, "moses-bridge folds": 5,
     "moses-bridge decode": 25, "moses-bridge join-folds": 5, "rescorer train": 120,
     "rescorer expected-bleu": 80, "rescorer score": 10, "rescorer map": 20, "tuning tune": 35,
-    "tuning rerank": 60, "tuning decode": 25, "tuning compare": 12, "tuning report": 8,
+    "tuning rerank": 60, "tuning decode": 25, "tuning compare": 12, "tuning report": 8, "tuning worth": 15,
 }  # fmt: skip
 SECONDS_TO_FETCH, SECONDS_TO_START = 45.0, 2.0
 SIZES = {"tiny": 0.1, "small": 1.0, "full": 10.0}

@@ -120,6 +120,20 @@ def test_a_score_that_another_one_makes_up_adds_nothing() -> None:
     assert [score.gain for score in twins] == [0, 0]
 
 
+def test_of_the_published_scores_noise_alone_cannot_help() -> None:
+    """Each network by the intervals of the tunings that followed (docs/results.md)."""
+    results = Path(__file__).resolve().parents[3] / "docs" / "results"
+    judged = json.loads((results / "worth.json").read_text())["rows"]
+    tables = [json.loads((results / f"{name}.json").read_text()) for name in ("home", "table1")]
+    measured = {row["system"]: row["against_baseline"] for each in tables for row in each["rows"]}
+    found = {
+        row["system"]: [ScoreWorth("", **network).can_help for network in row["networks"]]
+        for row in judged
+    }
+    assert found["control: random columns"] == [False, False, False]
+    assert all(all(found[name]) for name in found if measured[name]["interval"][0] > 0)
+
+
 REFERENCES = [f"{a} {b} c d {a} f" for a in "uvwxyz" for b in "klmn"]
 
 

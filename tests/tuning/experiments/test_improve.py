@@ -13,6 +13,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.worth import ScoreWorth
 from tuning.experiments.description import Experiment, read_experiment
 from tuning.experiments.improve import (
     EXPERIMENT,
@@ -20,6 +21,7 @@ from tuning.experiments.improve import (
     choose,
     install,
     lay_out,
+    left_out,
     readme,
     verdict_line,
     write_form,
@@ -36,6 +38,7 @@ FACTS = Facts(
     n_words=1_000_000,
     n_dev=1000,
     n_test=2000,
+    n_documents=158,
     has_usual_features=True,
     lines=(),
 )
@@ -113,10 +116,14 @@ def test_without_minutes_the_networks_of_the_search_are_tried(
     assert plan.seconds["cslm"] == pytest.approx(36)
     assert plan.seconds["nnjm"] == pytest.approx(66)
     assert plan.seconds["baseline, 3 tunings"] == pytest.approx(21)
+    # The lists and two scores, 15 s of one processor each.
+    assert plan.seconds["what scores are worth"] == pytest.approx(22.5)
     assert plan.seconds["+CSLM+NNJM, 3 tunings"] == pytest.approx(21 * 3.3)
     # docs/pipeline.md: four folds of a minute, trainings of 3 and 10 minutes; docs/which.md: 1.4 minutes.
     (columns, reranked) = plan.further.values()
-    assert columns / 60 == pytest.approx((4 + 3 + 10 + 1.4 + 6 * 14 * 3.3 / 60) / 2, rel=0.03)
+    assert columns / 60 == pytest.approx(
+        (4 + 3 + 10 + 1.4 + 6 * 14 * 3.3 / 60 + 2 * 0.25) / 2, rel=0.03
+    )
     assert reranked > 20 * 60
     assert 4 < sum(plan.seconds.values()) / 60 < 10
 
@@ -191,6 +198,41 @@ def test_links_are_made_where_there_are_none(
     assert "word links" not in reckon(experiment, ["cslm"], FACTS, settings)
     given = dataclasses.replace(settings, links=Path("links"))
     assert "word links" not in reckon(experiment, ["nnjm"], FACTS, given)
+
+
+# --- What scores are worth
+
+
+def scored(t: float, gain: float) -> ScoreWorth:
+    return ScoreWorth("Judged0_0", 0.5, t, 0.2, gain, 0.1)
+
+
+def test_a_system_with_a_score_that_cannot_help_is_not_tuned(
+    experiment: Experiment, settings: ImproveSettings
+) -> None:
+    plan = make_plan(experiment, dataclasses.replace(settings, minutes=600), FACTS)
+    assert plan.judged == ("cslm", "nnjm", "home-pairs", "home-rnn", "rnnsearch", "rnnsearch-back")
+    worth = dict.fromkeys(plan.judged, scored(t=5.0, gain=0.0)) | {"home-rnn": scored(-1.9, 0.2)}
+    assert left_out(experiment, plan, worth) == {
+        "home-columns": "not tuned: +CSLM+NNJM+both columns for BLEU, because home-rnn cannot help",
+        "columns-rnnsearch": (
+            "not tuned: +CSLM+NNJM+both columns for BLEU, lists reranked with RNNsearch, because "
+            "home-rnn cannot help"
+        ),
+    }
+    worth["home-rnn"] = scored(t=0.0, gain=0.21)
+    assert not left_out(experiment, plan, worth)
+    del worth["nnjm"]  # it is the same for all hypotheses
+    assert left_out(experiment, plan, worth).keys() == {*plan.systems} - {"cslm"}
+    assert str(worth["home-rnn"]) == (
+        "worth +0.50 BLEU a sentence (t 0.0), reranking foretells +0.21"
+    )
+
+
+def test_too_few_documents_judge_nothing(experiment: Experiment, settings: ImproveSettings) -> None:
+    plan = make_plan(experiment, settings, dataclasses.replace(FACTS, n_documents=3))
+    assert not plan.judged and not left_out(experiment, plan, {})
+    assert "what scores are worth" not in plan.seconds
 
 
 # --- The choice
@@ -341,12 +383,13 @@ def test_readme_says_what_was_chosen_and_how_to_translate(
     experiment: Experiment, settings: ImproveSettings, system: str, moses: str
 ) -> None:
     choice = Choice(system, {"baseline": 37.23, system: 39.98}, Path("run"))
+    choice = dataclasses.replace(choice, judged=("cslm: worth", "not tuned: +NNJM"))
     comparison = compared(row("x", 37.92, contrast(2.13, 1.55, 2.72, 1e-9)))
     lines = readme(settings, experiment, choice, comparison).splitlines()
     label = experiment.systems[system].label
     assert lines[0] == f"chosen by dev: {label}; mean BLEU of 3 tunings:"
     assert lines[1:3] == [f"    39.98  {label}", "    37.23  Baseline"]
-    assert lines[3] == verdict_line(comparison)
+    assert lines[3:6] == [*choice.judged, verdict_line(comparison)]
     assert "    tuning decode better --source new.en --out new.fr" in lines
     assert any(line.endswith(moses) for line in lines)
     plain = "Plain text: moses-bridge translate better new.txt"

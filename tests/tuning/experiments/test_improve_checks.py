@@ -74,7 +74,9 @@ def rewritten_table(text: str) -> Edit:
 def test_a_good_system_is_counted_and_described(settings: ImproveSettings) -> None:
     facts = check_inputs(settings)
     assert (facts.n_rows, facts.n_words, facts.n_dev, facts.n_test) == (3, 9, 2, 2)
-    assert facts.has_usual_features
+    assert facts.has_usual_features and facts.n_documents == 2
+    settings.dev.with_name("dev.groups").write_text("one\none\n")
+    assert check_inputs(settings).n_documents == 1
     assert facts.lines[0].startswith(f"{settings.ini}: about 3 rows; ")
     assert "TranslationModel0 (4)" in facts.lines[0]
     (dev,) = (line for line in facts.lines if line.startswith(str(settings.dev)))
@@ -156,7 +158,11 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "links": (
         lambda folder: (folder / "model/aligned.grow-diag-final-and").write_text("0-0\n"),
-        "grow-diag-final-and: found 1 lines of word links, expected 4",
+        "grow-diag-final-and: found 1 lines, expected 4",
+    ),
+    "documents": (
+        lambda folder: (folder / "dev.groups").write_text("one\ntwo\ntwo\n"),
+        "dev.groups: found 3 lines, expected 2, as the dev text",
     ),
 }
 

@@ -286,6 +286,21 @@ def test_a_reranked_system_takes_the_lists_of_its_runs(tmp_path: Path) -> None:
     assert "--precision fastest" in reranked.recipe[1]
 
 
+def test_each_network_is_judged_on_dev_lists_of_a_tuned_baseline(tmp_path: Path) -> None:
+    lines = made(tmp_path, IMPROVE, "b/worth/nnjm.json", "seeds.runs = [4]")
+    assert [line.split(" --source ")[0] for line in lines if "baseline" in line] == [
+        "fresh b/runs/baseline-4/weights.json",
+        "step tune --ini b/filtered/moses.ini --out b/runs/baseline-4 --seed 4 --init-weights "
+        "b/runs/start/weights.json --config config/tune.toml as baseline-4",
+        "step bin/moses-bridge decode --ini b/runs/baseline-4/moses.ini --nbest b/worth/dev.nbest.gz",
+    ]
+    judged = " --given --groups corpus/dev.groups --model Judged0=b/nnjm --format json >b/worth/nnjm.json.new"
+    assert lines[-1].endswith(f"{judged} && mv b/worth/nnjm.json.new b/worth/nnjm.json")
+    # An interrupted training is not judged.
+    assert lines[-2] == "touch b/nnjm/trained"
+    assert "$(B)/worth/cslm.json" not in rules_of([TINY])
+
+
 def test_the_full_scale_reranks_lists_of_tuned_runs(tmp_path: Path) -> None:
     """Networks choose from the lists of runs, and a control without any."""
     lines = made(tmp_path, ALL["full"], "b/reranking/table.json", "seeds.runs = [1]")
