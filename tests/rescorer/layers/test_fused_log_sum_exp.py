@@ -88,3 +88,22 @@ def test_widths_that_differ_are_refused(kernel: Kernel) -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         kernel(drawn(2, 5, 3, 1.0) | {"weight": np.ones((5, 4), np.float32)})
     assert "ValueError: [2, 3] by [5, 4], with 5 biases" in caught.value.stderr
+
+
+@pytest.mark.parametrize("weight", ["*fp32", "*bf16"])
+def test_is_compiled_for_a_gpu(weight: str, tmp_path: Path) -> None:
+    """For an H100, which need not be there: its tensor cores multiply."""
+    program = f"""
+import triton
+from triton.backends.compiler import GPUTarget
+from rescorer.layers.fused_log_sum_exp import WARPS, _kernel
+types = dict(factors="*fp32", weight="{weight}", bias="*fp32", found="*fp32", n_rows="i32")
+types |= dict(n_words="i32", width="constexpr", n_parts="i32")
+source = triton.compiler.ASTSource(_kernel, types, {{"width": 100}})
+target, options = GPUTarget("cuda", 90, 32), {{"num_warps": WARPS}}
+print(triton.compile(source, target, options).asm["ptx"])
+"""
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert "wgmma.mma_async" in ended.stdout
