@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.gated_levels import are_first_children, gated_states, has_compiled_levels
+from rescorer.layers.products import on_device
 from rescorer.layers.units import GatedUnit, Unit
 from rescorer.tries.prefix_tree import PrefixTree
 
@@ -193,11 +194,8 @@ def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) ->
 
 
 def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], other: Tensor) -> Tensor:
-    """Numbers as int64 on the device of another tensor; a GPU need not be waited for."""
-    tensor = torch.from_numpy(numbers.astype(np.int64))
-    if other.device.type != "cuda":
-        return tensor.to(other.device)
-    return tensor.pin_memory().to(other.device, non_blocking=True)
+    """Numbers as int64 on the device of another tensor."""
+    return on_device(numbers.astype(np.int64), other.device)
 
 
 def word_vectors(embedding: nn.Embedding, words: Tensor) -> Tensor:
