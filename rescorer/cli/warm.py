@@ -19,6 +19,7 @@ from moses_bridge.base.machine import n_processors
 from moses_bridge.base.programs import error_tail, worker_pool
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import temporary_directory
+from rescorer.contract.vocabulary import MANY_PHRASES
 
 SOURCE, TARGET = "a b .\nb a .\n" * 4, "x y .\ny x .\n" * 4
 WORDS = (("a", "x"), ("b", "y"), ("a", "z"), (".", "."))
@@ -30,6 +31,7 @@ FILES: Mapping[str, str] = {
     "phrase-table": "".join(
         f"{source} ||| {target} ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" for source, target in WORDS
     ),
+    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" * MANY_PHRASES,
     "reordering-table": "".join(
         f"{source} ||| {target} ||| 0.2 0.2 0.6 0.2 0.2 0.6\n" for source, target in WORDS
     ),
@@ -83,7 +85,7 @@ CHAINS = (
     ),
     (
         f"{TRAINING} {{folder}}/phrase-table --out {{folder}}/rnn",
-        "rescorer score {folder}/phrase-table --model {folder}/rnn --out {folder}/scored",
+        "rescorer score {folder}/many-rows --model {folder}/rnn --out {folder}/scored",
         "moses-bridge build --corpus {folder}/text --source-language en --target-language fr "
         "--out {folder}/model",
         "tuning evaluate {folder}/text.fr --reference {folder}/text.fr",
