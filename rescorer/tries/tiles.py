@@ -278,5 +278,6 @@ def can_be_tiled(network: Recurrent[Any, Any, Any, Any]) -> bool:
 
 
 def _one_source(network: Recurrent[Any, Any, Any, Any]) -> Any:
-    """The empty source."""
-    return network.read(np.full((1, 1), Vocabulary.end_id, np.int32), np.zeros(1, np.int64))
+    """A source of one unknown word."""
+    words = np.array([[Vocabulary.unknown_id, Vocabulary.end_id]], np.int32)
+    return network.read(words, np.ones(1, np.int64))
