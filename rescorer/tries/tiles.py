@@ -64,6 +64,10 @@ class _Tile(NamedTuple):
         return int(self.columns.shape[1])
 
 
+# Of all threads and networks: while a step is captured nothing else may be given to the GPU.
+LOCK = threading.Lock()
+
+
 class Tiles:
     """Log-probabilities of the words of whole tries under a network whose sources have one row each.
 
@@ -85,7 +89,6 @@ class Tiles:
         self.network, self.layer, self.sizes = network, layer, sizes
         # Pairs of a tree: no level and neither side has more nodes.
         self.most_pairs = sizes[-1]
-        self._lock = threading.Lock()
         self._stream = None
         if network.output.weight.device.type == "cuda":
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -112,7 +115,7 @@ class Tiles:
             UserError: a captured step has other results than the step itself.
         """
         tiles = list(self._tiles(tree))
-        with self._lock, self._turn():
+        with LOCK, self._turn():
             found = self._levels.run(tiles, self.network.read(*sources))
             on_host = torch.empty(found.shape, pin_memory=self._stream is not None)
             on_host.copy_(found, non_blocking=True)
