@@ -87,8 +87,8 @@ class Tiles:
         sizes: Sequence[int] = SIZES,
     ) -> None:
         self.network, self.layer, self.sizes = network, layer, sizes
-        # Pairs of a tree: no level and neither side has more nodes.
-        self.most_pairs = sizes[-1]
+        # Of a tree: no level has more nodes. A block of a table has more rows than the size it is cut to.
+        self.most_pairs = 2 * sizes[-1]
         self._stream = None
         if network.output.weight.device.type == "cuda":
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -180,7 +180,7 @@ class _Levels:
         self.state, self.carried = state, carried
         # Of the nodes of a level and of its heads: state, and what a step takes from it, then the prediction.
         self.nodes, self.heads = table((*state, *predictions)), table((*carried, *predictions))
-        self.columns = row.new_zeros(4 * n_rows)
+        self.columns = row.new_zeros(2 * n_rows)  # four of a tile
         self.captures = captures
         self._pool = torch.cuda.graph_pool_handle() if captures else None
         self._graphs: dict[tuple[Kind, int], tuple[torch.cuda.CUDAGraph, Tensor]] = {}
