@@ -41,6 +41,7 @@ from rescorer.runs.train import train
 from rescorer.scorers.encdec import EncDecConfig, EncDecScorer, EncDecTrainingConfig, empty_network
 from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.phrase_pairs import pair_losses
+from rescorer.tries.settings import GPU_PAIRS
 from rescorer.tries.task import TrieTask
 from rescorer.tries.tiles import Tiles
 
@@ -73,7 +74,7 @@ class Amount:
 REHEARSAL = bench_training.Conditions("cpu", 64, 2.0, 2.0, 1.0, 1.0)
 AMOUNTS: dict[Device, Amount] = {
     "cpu": Amount(512, 32, 100, 16, (64,), REHEARSAL, 2, rounds=1),
-    "cuda": Amount(262_144, 65_536, 3_000, 4096, (512, 4096), bench_training.ON_GPU, 20, rounds=5),
+    "cuda": Amount(262_144, 65_536, 3_000, 4096, (GPU_PAIRS,), bench_training.ON_GPU, 20, rounds=5),
 }
 N_JOBS = n_processors()
 SIZES = (EncDecTrainingConfig().model, PAPER_SIZES)
