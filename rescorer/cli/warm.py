@@ -19,7 +19,6 @@ from moses_bridge.base.machine import n_processors
 from moses_bridge.base.programs import error_tail, worker_pool
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import temporary_directory
-from rescorer.contract.vocabulary import MANY_PHRASES
 
 SOURCE, TARGET = "a b .\nb a .\n" * 4, "x y .\ny x .\n" * 4
 WORDS = (("a", "x"), ("b", "y"), ("a", "z"), (".", "."))
@@ -31,7 +30,8 @@ FILES: Mapping[str, str] = {
     "phrase-table": "".join(
         f"{source} ||| {target} ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" for source, target in WORDS
     ),
-    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" * MANY_PHRASES,
+    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n"
+    * 1000,  # for `vocabulary.MANY_PHRASES`
     "reordering-table": "".join(
         f"{source} ||| {target} ||| 0.2 0.2 0.6 0.2 0.2 0.6\n" for source, target in WORDS
     ),
