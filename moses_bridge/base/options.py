@@ -101,9 +101,9 @@ class ConfigOptions:
 
     config: FileOrStdin | None = None
 
-    def settings_of(self, kind: type[Kind]) -> Kind:
+    def settings_of(self, kind: type[Kind], defaults: Kind | None = None) -> Kind:
         """The settings of the file, overridden by options with keys; errors as of `load_config`."""
-        return with_options(load_config(kind, self.config), keys_set_by(self))
+        return with_options(load_config(kind, self.config, defaults), keys_set_by(self))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from rescorer.contract.training import TrainingSettings
     from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
     from rescorer.training.loop import TrainingReport
-
-# An H100 learns six times as many pairs a second so as with 512 an update.
-GPU_PAIRS = 4096
 
 
 class _ArchitectureName(click.ParamType[str]):
@@ -117,12 +114,15 @@ class TrainOptions(TrainingOptions):
     hidden_width: Annotated[int | None, option(key="model.hidden_width")] = None
     reading: Annotated[Reading | None, option(key="reading")] = None
 
-    def settings(self) -> TrainingSettings:
-        """The settings of the training."""
+    def settings(self, on_gpu: bool = False) -> TrainingSettings:
+        """The settings of the training; on a GPU some that are not given may have other values."""
         from rescorer.contract.architectures import load
 
-        settings: TrainingSettings = self.settings_of(load(self.arch).settings)
-        return settings
+        kind: Any = load(self.arch).settings
+        settings = self.settings_of(kind)
+        if on_gpu and hasattr(settings, "for_gpu"):
+            settings = settings.for_gpu(self.settings_of(kind, kind.of_gpu()))
+        return cast("TrainingSettings", settings)
 
 
 @command
@@ -143,9 +143,10 @@ def train(given: DataOptions, options: TrainOptions) -> None:
         from rescorer.runs.train import train as run_training
         from rescorer.training.peers import peers_on
 
-    arch, out, settings = options.arch, options.out, options.settings()
+    arch, out, place = options.arch, options.out, choose_device(options.device)
+    settings = options.settings(on_gpu=place.type == "cuda")
     data = Data(given.data, given.source, given.links, given.texts, given.cache)
-    with peers_on(choose_device(options.device)) as (peers, device):
+    with peers_on(place) as (peers, device):
         if not peers.is_first:
             quiet()
         if device.type != "cpu":
@@ -232,13 +233,15 @@ def expected_bleu(options: ExpectedBleuOptions) -> None:
 
 
 def _on_gpu(device: torch.device, settings: Any) -> str:
-    """The GPU, and advice: with small updates it mostly waits for the start of each operation."""
+    """The GPU, and the settings that it may change."""
     import torch
 
-    n_pairs = getattr(settings, "pairs_per_update", GPU_PAIRS)
-    advice = f"; batch_pairs = {GPU_PAIRS} instead of {n_pairs} makes better use of it"
+    note, loop = f"training on {torch.cuda.get_device_name(device)}", settings.loop
+    if not hasattr(settings, "for_gpu"):
+        return note
     return (
-        f"training on {torch.cuda.get_device_name(device)}{advice if n_pairs < GPU_PAIRS else ''}"
+        f"{note} with batch_pairs = {settings.pairs_per_update}, loop.learning_rate = "
+        f"{loop.learning_rate:g}, loop.n_epochs = {loop.n_epochs}"
     )
 
 

@@ -30,6 +30,8 @@ FILES: Mapping[str, str] = {
     "phrase-table": "".join(
         f"{source} ||| {target} ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" for source, target in WORDS
     ),
+    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n"
+    * 1000,  # for `vocabulary.MANY_PHRASES`
     "reordering-table": "".join(
         f"{source} ||| {target} ||| 0.2 0.2 0.6 0.2 0.2 0.6\n" for source, target in WORDS
     ),
@@ -83,7 +85,7 @@ CHAINS = (
     ),
     (
         f"{TRAINING} {{folder}}/phrase-table --out {{folder}}/rnn",
-        "rescorer score {folder}/phrase-table --model {folder}/rnn --out {folder}/scored",
+        "rescorer score {folder}/many-rows --model {folder}/rnn --out {folder}/scored",
         "moses-bridge build --corpus {folder}/text --source-language en --target-language fr "
         "--out {folder}/model",
         "tuning evaluate {folder}/text.fr --reference {folder}/text.fr",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,14 @@ from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.words import split_phrases, split_words
 from rescorer.contract.numbered_phrases import NumberedPhrases
 
+if TYPE_CHECKING:
+    from moses_bridge.base.compiled.lexicon import Lexicon
+
 END = b"</s>"
 UNKNOWN = b"<unk>"
 SPECIALS = (END, UNKNOWN)
+# From so many on compiled code is worth its loading.
+MANY_PHRASES = 1000
 
 
 class Vocabulary:
@@ -37,6 +43,13 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        """All words, for compiled code."""
+        from moses_bridge.base.compiled.lexicon import Lexicon
+
+        return Lexicon(self.words)
 
     @classmethod
     def from_counts(cls, counts: Counter[bytes], n_words: int) -> Vocabulary:
@@ -85,6 +98,11 @@ class Vocabulary:
         """Ids of phrases, concatenated, *Shape:* (n_words,), and the number of words of each, *Shape:* (n,)."""
         if isinstance(phrases, NumberedPhrases):
             return phrases.encoded(self)
+        if len(phrases) >= MANY_PHRASES:
+            from moses_bridge.formats.word_numbers import word_numbers
+
+            numbers, lens = word_numbers(phrases, self._lexicon.tables)
+            return np.where(numbers > self.end_id, numbers, np.int32(self.unknown_id)), lens
         words, lens = split_phrases(phrases)
         return self.encode_words(words, len(words)), lens
 

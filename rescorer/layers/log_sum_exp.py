@@ -8,6 +8,9 @@ enough.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from torch import Tensor
 
 from moses_bridge.base.compiled.inner import expanded
 from moses_bridge.base.compiled.kept_code import njit
+from moses_bridge.base.progress import print_note
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.products import Floats, Numbers, narrow_rows, numpy_numbers
 
@@ -29,6 +33,8 @@ NO_SHIFT = np.float32(-1e30)
 LARGEST_SUM = np.float32(4096.0)
 # On a GPU a gigabyte of float32 logits at a time.
 DEVICE_LOGITS_AT_ONCE = 2**28
+# Nats, between two ways of the same log Z, of some 10; a rounding in bfloat16 is at most 0.03.
+LARGEST_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 0.2}
 
 
 def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -47,6 +53,32 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    fused = _fused() if factors.device.type == "cuda" and not torch.is_grad_enabled() else None
+    return (fused or _by_operations)(factors, weight, bias)
+
+
+@functools.cache
+def _fused() -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
+    """The Triton kernel, where Triton is installed and gives the results of PyTorch's operations."""
+    if find_spec("triton") is None:
+        return None
+    generator = torch.Generator().manual_seed(1)
+    try:
+        from rescorer.layers.fused_log_sum_exp import fused_log_sum_exp
+
+        rows, weight = (torch.randn(n, 100, generator=generator).cuda() / 2 for n in (70, 1500))
+        for dtype in (torch.float32, torch.bfloat16):
+            given = rows, weight.to(dtype), weight[:, 0].contiguous()
+            difference = (fused_log_sum_exp(*given) - _by_operations(*given)).abs().max()
+            if not difference < LARGEST_DIFFERENCE[dtype]:
+                raise ArithmeticError(f"it is {float(difference):.2g} off in {dtype}")
+    except Exception as error:  # without a C compiler, or on an old GPU: Triton raises many kinds
+        print_note(f"Triton's kernel for log Z cannot be used here, so scoring is slower: {error}")
+        return None
+    return fused_log_sum_exp
+
+
+def _by_operations(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     rows_at_once = max(1, DEVICE_LOGITS_AT_ONCE // len(weight))
     return torch.cat(
         [

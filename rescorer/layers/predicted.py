@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.loss import Children, summed_loss
+from rescorer.layers.products import on_device
 
 # No word's probability of taking part is taken as lower: its logarithm is needed.
 LOWEST_INCLUSION = 1e-9
@@ -94,8 +95,8 @@ class UpdateLoss:
         candidates, log_inclusion = self.sampler.draw(
             np.concatenate([predicted.words, others]), rng
         )
-        chosen = torch.from_numpy(candidates).to(rows.device)
-        correction = torch.from_numpy(log_inclusion).to(rows)
+        chosen = on_device(candidates, rows.device)
+        correction = on_device(log_inclusion, rows.device).to(rows)
         weight, bias = self.output.weight[chosen], self.output.bias[chosen] - correction
         among = predicted._replace(words=np.searchsorted(candidates, predicted.words))
         return _summed(rows, weight, bias, among, self.product_type, self.alpha)
@@ -110,8 +111,8 @@ def _summed(
     alpha: float,
 ) -> Tensor:
     children = Children(
-        torch.from_numpy(predicted.rows).to(rows.device),
-        torch.from_numpy(predicted.words).to(rows.device),
-        torch.from_numpy(predicted.weights).to(rows),
+        on_device(predicted.rows, rows.device),
+        on_device(predicted.words, rows.device),
+        on_device(predicted.weights, rows.device).to(rows),
     )
     return summed_loss(rows, weight, bias, children, product_type, alpha)

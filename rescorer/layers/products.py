@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -53,6 +53,14 @@ def numpy_numbers(tensor: Tensor) -> Numbers:
     """A CPU tensor as a NumPy array; bfloat16, which NumPy lacks, as its bits."""
     narrow = tensor.dtype == torch.bfloat16
     return (tensor.view(torch.uint16) if narrow else tensor).numpy()
+
+
+def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """An array as a tensor on a device; a GPU is not waited for."""
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:

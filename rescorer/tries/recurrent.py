@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.gated_levels import are_first_children, gated_states, has_compiled_levels
+from rescorer.layers.products import on_device
 from rescorer.layers.units import GatedUnit, Unit
 from rescorer.tries.prefix_tree import PrefixTree
 
@@ -75,23 +76,24 @@ class StatesAtOnce(Protocol):
 def take(fields: Fields, rows: Tensor) -> Fields:
     """The rows of each field."""
     # The gradient of field[rows] is summed by all threads at once, in an order that changes from run to run.
-    return _like(fields, (field.index_select(0, rows) for field in fields))
+    return like(fields, (field.index_select(0, rows) for field in fields))
 
 
 def joined(parts: Sequence[Fields]) -> Fields:
     """The rows of several tuples, one after another."""
     if len(parts) == 1:
         return parts[0]
-    return _like(parts[0], map(torch.cat, zip(*parts, strict=True)))
+    return like(parts[0], map(torch.cat, zip(*parts, strict=True)))
 
 
 def split(fields: Fields, sizes: Sequence[int]) -> list[Fields]:
     """The fields cut into parts of the given sizes."""
     columns = (torch.split(field, list(sizes)) for field in fields)
-    return [_like(fields, part) for part in zip(*columns, strict=True)]
+    return [like(fields, part) for part in zip(*columns, strict=True)]
 
 
-def _like(fields: Fields, values: Any) -> Fields:
+def like(fields: Fields, values: Any) -> Fields:
+    """A tuple of the same type with other values."""
     return cast(Fields, cast(Any, type(fields))(*values))
 
 
@@ -111,7 +113,7 @@ def carried_once(
     is_first = are_first_children(parents)
     distinct = parents[is_first]
     if len(distinct) == len(state[0]):
-        parts = [_like(state, part) for part in pieces(*state)]
+        parts = [like(state, part) for part in pieces(*state)]
     else:
         parts = [take(state, rows) for (rows,) in pieces(to_device(distinct, state[0]))]
     return joined([carry(part) for part in parts]), to_device(np.cumsum(is_first) - 1, state[0])
@@ -175,7 +177,7 @@ def _carried_parts(
     """Pieces of the result of `carried_once`, one row a child, and of the children's inputs."""
     if len(which) == len(carried[0]):
         for *part, part_inputs in pieces(*carried, inputs):
-            yield _like(carried, part), part_inputs
+            yield like(carried, part), part_inputs
     else:
         for rows, part_inputs in pieces(which, inputs):
             yield take(carried, rows), part_inputs
@@ -191,9 +193,9 @@ def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) ->
     return take(states, to_device(tree.last_nodes, inputs))
 
 
-def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], like: Tensor) -> Tensor:
+def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], other: Tensor) -> Tensor:
     """Numbers as int64 on the device of another tensor."""
-    return torch.from_numpy(numbers.astype(np.int64)).to(like.device)
+    return on_device(numbers.astype(np.int64), other.device)
 
 
 def word_vectors(embedding: nn.Embedding, words: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ Notation: w width of the output layer's input; S distinct sources; n rows of a b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -40,6 +41,7 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
+from rescorer.tries.tiles import Tiles, can_be_tiled
 
 if TYPE_CHECKING:
     from rescorer.contract.target_generation import TargetGenerator
@@ -89,13 +91,20 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         self.network = network
         self.layer = layer
         self.shortlists, self.shortlist = shortlists, shortlists.target
+        self.tiles: Tiles | None = None
+        if network.output.weight.device.type == "cuda" and can_be_tiled(network):
+            self.tiles = Tiles(network, layer)
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""
-        with turn(self.network.output.weight.device):
-            return np.concatenate([np.zeros(0), *map(self._values, self._parts(batch))])
+        return np.concatenate([np.zeros(0), *map(self._values, self._parts(batch))])
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """The pairs in runs that fit into the memory."""
+        runs = [batch] if self.tiles is None else batch.parts(self.tiles.most_pairs)
+        return chain.from_iterable(map(self._runs_of_sources, runs))
+
+    def _runs_of_sources(self, batch: Batch) -> Iterator[Batch]:
         """The pairs in runs whose distinct sources have not too many words; a source too long is alone."""
         if self.shortlists.source is None:
             yield from [batch] if len(batch) else []
@@ -113,11 +122,10 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         if first < len(batch):
             yield Batch(batch.sources[first:], batch.targets[first:])
 
-    @torch.inference_mode()
     def _values(self, batch: Batch) -> NDArray[np.float64]:
-        tree, source = self._read(batch)
+        tree, depths = self._depths(batch)
         result, prefixes = np.empty(len(tree.lens)), np.zeros(tree.n_groups)
-        for depth in _on_host(self._walk(tree, source)):
+        for depth in depths:
             prefixes = prefixes[depth.parents] + depth.log_probs
             result[depth.rows] = prefixes[depth.ends] + depth.end_log_probs
         return result
@@ -126,17 +134,15 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         """Natural log of each word given the words before; see `contract.WordScorer`."""
         found, n_pairs = [WordLogProbs(np.zeros(0), np.zeros(0, np.int64))], 0
         for part in self._parts(batch):
-            with turn(self.network.output.weight.device):
-                one = self._word_log_probs(part)
+            one = self._word_log_probs(part)
             found.append(one._replace(pairs=one.pairs + n_pairs))
             n_pairs += len(part)
         return WordLogProbs(*map(np.concatenate, zip(*found, strict=True)))
 
-    @torch.inference_mode()
     def _word_log_probs(self, batch: Batch) -> WordLogProbs:
-        tree, source = self._read(batch)
+        tree, depths = self._depths(batch)
         by_place = np.zeros((len(tree.lens), len(tree.levels) + 1))
-        for number, depth in enumerate(_on_host(self._walk(tree, source))):
+        for number, depth in enumerate(depths):
             by_place[depth.rows, number] = depth.end_log_probs
             if number:
                 through = np.flatnonzero(tree.lens >= number)
@@ -144,11 +150,16 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         inside = np.arange(by_place.shape[1]) <= tree.lens[:, None]
         return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
 
-    def _read(self, batch: Batch) -> tuple[PrefixTree, Source]:
+    @torch.inference_mode()
+    def _depths(self, batch: Batch) -> tuple[PrefixTree, list[_Depth[NDArray[np.float64]]]]:
+        """The targets' tree, and its levels, the roots first."""
         sources, groups = self._distinct(batch.sources)
         ids, lens = self.shortlists.target.encode_phrases(batch.targets)
         tree = build_prefix_tree(ids, lens, groups, len(sources[0]))
-        return tree, self.network.read(*sources)
+        if self.tiles is not None:
+            return tree, _of_tiles(tree, self.tiles.log_probs(tree, sources))
+        with turn(self.network.output.weight.device):
+            return tree, list(_on_host(self._walk(tree, self.network.read(*sources))))
 
     def _distinct(
         self, sources: Sequence[bytes]
@@ -225,6 +236,18 @@ def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.flo
     for depth in every:
         log_probs, end_log_probs = next(parts), next(parts)
         yield _Depth(depth.parents, log_probs, depth.rows, depth.ends, end_log_probs)
+
+
+def _of_tiles(
+    tree: PrefixTree, log_probs: Iterable[NDArray[np.float64]]
+) -> list[_Depth[NDArray[np.float64]]]:
+    """The levels from the result of `Tiles.log_probs`."""
+    found, parents = [], [np.arange(tree.n_groups), *(level.parents for level in tree.levels)]
+    for depth, (own_parents, (words, ends)) in enumerate(zip(parents, log_probs, strict=True)):
+        rows, nodes = tree.rows_ending(depth)
+        of_words = words if depth else np.zeros_like(words)
+        found.append(_Depth(own_parents, of_words, rows, nodes, ends[nodes]))
+    return found
 
 
 class ValueScorer:

@@ -119,7 +119,7 @@ def picked(
     return Work(network, source, target, chosen, sample)
 
 
-def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
+def measure(work: Work, peaks: dict[torch.dtype, float], n_rounds: int = N_ROUNDS) -> list[Result]:
     """Ours in each way against each peer."""
     ways = scorers(work)
     peers: dict[str, LogProbs] = {
@@ -129,7 +129,9 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     if work.device == "cpu":
         peers |= onnx_peer(work)
     runs = {name: partial(timed_peer, work, log_probs) for name, log_probs in peers.items()}
-    values, speeds = in_turn(runs | {name: partial(timed, work, way) for name, _, way in ways})
+    values, speeds = in_turn(
+        runs | {name: partial(timed, work, way) for name, _, way in ways}, n_rounds
+    )
     exact = values["padded batches"]
     if "onnxruntime" in values:
         print(f"onnxruntime: {np.abs(values['onnxruntime'] - exact).max():.2g} nats off at most")
@@ -153,9 +155,11 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     ]
 
 
-def in_turn(runs: Mapping[str, Run]) -> tuple[dict[str, NDArray[np.float64]], dict[str, float]]:
+def in_turn(
+    runs: Mapping[str, Run], n_rounds: int
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, float]]:
     """Values of each run, and the median of its speeds; what the machine does beside meets all runs alike."""
-    rounds = [{name: run() for name, run in runs.items()} for _ in range(N_ROUNDS)]
+    rounds = [{name: run() for name, run in runs.items()} for _ in range(n_rounds)]
     return (
         {name: rounds[0][name][0] for name in runs},
         {name: median(one[name][1] for one in rounds) for name in runs},

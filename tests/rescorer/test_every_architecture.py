@@ -37,6 +37,7 @@ from rescorer.tables.nbest import add_feature
 from rescorer.tables.scored_table import Run, add_columns
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import TrainingReport
+from rescorer.tries.tiles import Tiles, can_be_tiled
 from rescorer.views.perplexity import load_text_model
 from tests.rescorer.plain_networks import log_probs
 
@@ -763,3 +764,13 @@ def test_vectors_of_words_and_phrases_are_those_of_each(
         summaries = architecture.summaries(model, Compute(device=device))
         alone = np.concatenate([summaries([source]) for source in SOURCES])
         np.testing.assert_allclose(summaries(SOURCES[::-1])[::-1], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["encdec", "rnn_lm", "seq2seq", "lstm"])
+def test_tiles_give_the_scores_of_whole_levels(name: str, trained: Trained) -> None:
+    """Of all networks over tries without an attention."""
+    scorer: Any = scorer_of_model(trained(name), Compute(device="cpu")).scorer
+    expected = scorer.values(batch_of())
+    assert can_be_tiled(scorer.network)
+    scorer.tiles = Tiles(scorer.network, scorer.layer, (8, 32, 64))
+    np.testing.assert_allclose(scorer.values(batch_of()), expected, atol=2e-5)

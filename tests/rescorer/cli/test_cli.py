@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.cli.train import _next_command, _on_gpu
+from rescorer.cli.train import TrainOptions, _next_command, _on_gpu
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
@@ -291,19 +292,51 @@ def test_what_to_type_after_a_training(arch: str, command: str) -> None:
     assert _next_command(arch, Path("text"), Path("a b")).startswith(command)
 
 
+def on_gpu(folder: Path, config: str, arch: str = "encdec", epochs: int | None = None) -> Any:
+    (folder / "given.toml").write_text(config)
+    options = TrainOptions(
+        out=folder / "out", arch=arch, config=folder / "given.toml", epochs=epochs
+    )
+    return options.settings(on_gpu=True)
+
+
+def test_defaults_of_a_gpu(folder: Path) -> None:
+    settings = on_gpu(folder, "shortlist = 77")
+    assert (settings.batch_pairs, settings.shortlist) == (4096, 77)
+    assert (settings.loop.learning_rate, settings.loop.n_epochs) == (4e-3, 12)
+    assert settings.loop.patience == EncDecTrainingConfig().loop.patience
+    assert TrainOptions(out=folder / "out").settings() == EncDecTrainingConfig()
+
+
 @pytest.mark.parametrize(
-    ("settings", "advice"),
+    ("config", "epochs", "expected"),
     [
-        (EncDecTrainingConfig(), "; batch_pairs = 4096 instead of 512 makes better use of it"),
-        (EncDecTrainingConfig(batch_pairs=5000), ""),
-        (CslmTrainingConfig(), ""),
+        ("loop.learning_rate = 6e-3", None, (4096, 6e-3, 12)),
+        ("loop.n_epochs = 3", None, (4096, 4e-3, 3)),
+        ("", 2, (4096, 4e-3, 2)),
+        ("batch_pairs = 512", None, (512, 6e-3, 3)),
+        ('loop.recipe = "paper"', None, (0, 6e-3, 3)),
     ],
 )
-def test_train_tells_the_gpu(
-    settings: object, advice: str, monkeypatch: pytest.MonkeyPatch
+def test_given_settings_win_on_a_gpu(
+    folder: Path, config: str, epochs: int | None, expected: tuple[float, ...]
 ) -> None:
+    settings = on_gpu(folder, config, epochs=epochs)
+    loop = settings.loop
+    assert (settings.batch_pairs, loop.learning_rate, loop.n_epochs) == expected
+
+
+def test_other_networks_have_one_default(folder: Path) -> None:
+    assert on_gpu(folder, "", "cslm") == CslmTrainingConfig()
+
+
+def test_train_tells_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", "the {0.type} chip".format)
-    assert _on_gpu(torch.device("cuda"), settings) == f"training on the cuda chip{advice}"
+    place, known = torch.device("cuda"), "training on the cuda chip"
+    assert _on_gpu(place, CslmTrainingConfig()) == known
+    assert _on_gpu(place, EncDecTrainingConfig.of_gpu()) == (
+        f"{known} with batch_pairs = 4096, loop.learning_rate = 0.004, loop.n_epochs = 12"
+    )
 
 
 def test_train_without_an_end_is_refused(folder: Path) -> None:

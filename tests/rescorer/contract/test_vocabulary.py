@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.vocabulary import MANY_PHRASES, Vocabulary, count_words
 
 
 def test_frequent_words_first_and_ties_by_the_word() -> None:
@@ -89,3 +90,27 @@ def test_a_text_is_its_phrases_one_behind_another() -> None:
     assert flat.dtype == np.int32
     flat, lens = vocabulary.encode_text([])
     assert (flat.shape, lens.shape) == ((0,), (0,))
+
+
+@pytest.mark.parametrize("blanks", [(b" ",), (b" ", b"\t", b"  ")])
+def test_many_phrases_are_numbered_as_few_are(blanks: tuple[bytes, ...]) -> None:
+    """In compiled code; words of any bytes, phrases without words or with blanks around them."""
+    rng = random.Random(4)
+    words = [b"w%d" % number for number in range(99)] + [b"</s>", b"<unk>", b"a\x0bb", b"c\r\xff"]
+    vocabulary = Vocabulary([*words[:50], words[-1]])
+
+    def phrase() -> bytes:
+        inside = rng.choice(blanks).join(rng.choices(words, k=rng.randint(0, 7)))
+        return rng.choice([b"", *blanks]) + inside + rng.choice([b"", *blanks])
+
+    phrases = [phrase() for _ in range(MANY_PHRASES)]
+    ids, lens = vocabulary.encode_text(phrases)
+    few = [vocabulary.encode_text([one]) for one in phrases]
+    assert ids.tolist() == [number for own, _ in few for number in own.tolist()]
+    assert lens.tolist() == [int(own_lens[0]) for _, own_lens in few]
+    assert (ids.dtype.name, lens.dtype.name) == ("int32", "int64")
+
+
+def test_a_word_spelt_as_an_end_is_unknown_among_many_too() -> None:
+    ids, _ = Vocabulary([b"a"]).encode_text([b"a </s> <unk> b"] * MANY_PHRASES)
+    assert ids.tolist() == [2, 1, 1, 1] * MANY_PHRASES

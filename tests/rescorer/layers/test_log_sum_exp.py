@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
 import numpy as np
 import pytest
 import torch
 from scipy.special import logsumexp
+from torch import Tensor
 
 from rescorer.layers import log_sum_exp as module
 from rescorer.layers.log_sum_exp import ROWS_AT_ONCE, WORDS_AT_ONCE, log_sum_exp
@@ -82,3 +87,39 @@ def test_what_a_gpu_computes(n_words: int) -> None:
     logits = factors.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
     found = module._on_device(factors, weight, bias)
     np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=1e-5)
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor)
+    module._fused.cache_clear()
+    yield
+    module._fused.cache_clear()
+
+
+def given_kernel(monkeypatch: pytest.MonkeyPatch, compute: Callable[..., Tensor]) -> None:
+    kernel = ModuleType("kernel")
+    vars(kernel)["fused_log_sum_exp"] = compute
+    monkeypatch.setitem(sys.modules, "rescorer.layers.fused_log_sum_exp", kernel)
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+def test_a_kernel_with_the_same_results_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_kernel(monkeypatch, module._by_operations)
+    assert module._fused() is module._by_operations
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+@pytest.mark.parametrize("off", [0.01, float("nan"), None])
+def test_a_kernel_that_is_wrong_or_fails_is_not_taken(
+    off: float | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(*given: Tensor) -> Tensor:
+        if off is None:
+            raise RuntimeError("no C compiler")
+        return module._by_operations(*given) + off
+
+    given_kernel(monkeypatch, wrong)
+    assert module._fused() is None
+    assert "kernel for log Z cannot be used here" in capsys.readouterr().err
