@@ -27,9 +27,8 @@ OUTER = frozenset(".,:;!?%()[]{}\"'“”„‘’«»…")  # set by the detoke
 TERM, HIDDEN = "__term{}__", re.compile(r"__term(0|[1-9][0-9]{,8})__")
 # Characters that tokenizers leave out, and a byte order mark.
 INVISIBLE = re.compile("[\x00-\x08\x0e-\x1b\x7f\ufeff]")
-WRITTEN_BLANK = re.compile(
-    "&(?:nbsp|#160|#xa0);", re.IGNORECASE
-)  # between words, which may be reordered
+# Between words, which may be reordered.
+WRITTEN_BLANK = re.compile("&(?:nbsp|#160|#xa0);", re.IGNORECASE)
 WHOLE = re.compile(NEVER_CUT)
 
 
@@ -41,11 +40,6 @@ class TextForm:
     target: str
     case: Case = "lower"
     tokenizers: dict[str, str] = field(default_factory=dict)
-
-    def words(self, text: str) -> str:
-        """A source text as words of the corpus, and with patterns that are never cut."""
-        named = self.tokenizers.get(self.source, MOSES)
-        return tokenize_lines([text], self.source, named, keeps_patterns=True)[0]
 
 
 @dataclass(frozen=True)
@@ -87,13 +81,13 @@ class PlainText:
         if self.glossary:
             text = self._terms.sub(self._hidden, text)
         plain = tagged.without_tags(text)
-        tokens = self.form.words(plain)
+        source, case = self.form.source, self.form.case
+        tokenizer = self.form.tokenizers.get(source, MOSES)
+        tokens = tokenize_lines([plain], source, tokenizer, keeps_patterns=True)[0]
         spans = tagged.word_spans([*map(without_escapes, tokens.split())], plain)
-        model = read_casing(self.folder, self.form.source) if self.form.case == "true" else None
-        words = in_case(tokens, self.form.case, model).split()
-        return Line(
-            words, plain, spans, tagged.inline_tags(text, spans) if self.tags == "keep" else ()
-        )
+        model = read_casing(self.folder, source) if case == "true" else None
+        tags = tagged.inline_tags(text, spans) if self.tags == "keep" else ()
+        return Line(in_case(tokens, case, model).split(), plain, spans, tags)
 
     @cached_property
     def _terms(self) -> re.Pattern[str]:

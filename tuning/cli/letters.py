@@ -20,7 +20,7 @@ from moses_bridge.base.options import (
     Positive,
     option,
 )
-from tuning.experiments.letters_text import LettersSettings, Unit
+from tuning.experiments.settings import LettersSettings, Unit
 from tuning.metrics.by_name import MetricName
 
 Units = Annotated[tuple[Unit, Unit], option(metavar="[letters|symbols] [letters|symbols]")]
@@ -70,7 +70,7 @@ def predict(
     Example: tuning letters predict modern -n 3 < words.txt
     """
     from tuning.experiments.letters import predict as predictions
-    from tuning.experiments.letters_text import read_sources
+    from tuning.experiments.letters import read_sources
 
     sources = read_sources(source)
     found = predictions(system, sources, jobs)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import shlex
 import shutil
 import sysconfig
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -17,20 +19,20 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from moses_bridge.base.config import from_mapping
-from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.experiment import split_experiment
 from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.progress import print_note
+from moses_bridge.base.text_lines import decoded_line, read_text_lines
 from moses_bridge.base.textio import open_directory, temporary_directory, write_lines
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
 from moses_bridge.formats.moses_ini_edits import with_path, write_ini
 from moses_bridge.formats.nbest import NBestEntry, read_nbest
-from tuning.experiments import letters_text as texts
-from tuning.experiments.settings import LINKS_NAMES
+from tuning.experiments.settings import LINKS_NAMES, LettersSettings, Unit
 from tuning.loop.run_directory import INI_NAME, WEIGHTS_NAME, load_run, with_caution
 
 COMMANDS = Path(sysconfig.get_path("scripts"))
@@ -41,6 +43,10 @@ MODEL_FILES = {"TranslationModel0": "phrase-table.gz", "LM0": "lm.arpa.gz"}
 PART, ALL = "train", "all"  # texts and models: without the held-out pairs, with them
 LEAST_SOURCES, MOST_HELD_OUT = 20, 1000  # a tenth is held out
 LIST_SIZE = 100  # of the lists in which probabilities sum to 1
+Pair = tuple[str, str]
+# With a meaning for Moses, or invisible; "&" begins an escape. A blank is a letter, too.
+SPECIAL = re.compile(r"[&|<>\[\]\s\x00-\x1f\x7f]")
+ESCAPE = re.compile(r"&#(\d+);")
 SCALES = 1.1 ** np.arange(-50, 100)
 
 
@@ -53,11 +59,11 @@ class LettersSystem:
         scale: factor of a hypothesis's total, of which exp is proportional to its probability in the list.
     """
 
-    units: tuple[texts.Unit, texts.Unit]
+    units: tuple[Unit, Unit]
     scale: float
 
 
-def train(settings: texts.LettersSettings) -> str:
+def train(settings: LettersSettings) -> str:
     """Write a system of letters; the directory appears when it is complete. Return its quality, in words.
 
     Raises:
@@ -68,7 +74,7 @@ def train(settings: texts.LettersSettings) -> str:
     """
     out = settings.out.absolute()
     with held_file(out):
-        pairs = texts.read_pairs(settings.pairs)
+        pairs = read_pairs(settings.pairs)
         with open_directory(out) as system, temporary_directory(out.name, out.parent) as work:
             references = _write_texts(settings, pairs, work)
             for name, command in _steps(settings, work, max(map(len, references))):
@@ -90,9 +96,7 @@ def train(settings: texts.LettersSettings) -> str:
     return with_caution(f"{settings.out}: {share} have a right target", run.caution)
 
 
-def _write_texts(
-    settings: texts.LettersSettings, pairs: Sequence[texts.Pair], work: Path
-) -> list[list[bytes]]:
+def _write_texts(settings: LettersSettings, pairs: Sequence[Pair], work: Path) -> list[list[bytes]]:
     """Write texts, as units, and the settings of steps; return the references of each held-out source."""
     sources = sorted({source for source, _ in pairs})
     if len(sources) < LEAST_SOURCES:
@@ -104,14 +108,15 @@ def _write_texts(
         raise ConfigError(f"{settings.config}: found {sorted(unknown)}, expected build, nnjm, tune")
     n_held_out = min(len(sources) // 10, MOST_HELD_OUT)
     held_out = {*random.Random(settings.seed).sample(sources, n_held_out)}
-    dev = texts.targets_by_source(pair for pair in pairs if pair[0] in held_out)
-    (of_source, of_target), split = settings.units, texts.split_units
-    references = [[split(target, of_target) for target in targets] for targets in dev.values()]
+    dev = targets_by_source(pair for pair in pairs if pair[0] in held_out)
+    of_source, of_target = settings.units
+    references = [[split_units(each, of_target) for each in targets] for targets in dev.values()]
     rest = [pair for pair in pairs if pair[0] not in held_out]
     for name, chosen in ((PART, rest), (ALL, pairs)):
-        write_lines(work / f"{name}.source", [split(source, of_source) for source, _ in chosen])
-        write_lines(work / f"{name}.target", [split(target, of_target) for _, target in chosen])
-    write_lines(work / "dev.source", [split(source, of_source) for source in dev])
+        sides = zip(("source", "target"), settings.units, zip(*chosen, strict=True), strict=True)
+        for side, unit, column in sides:
+            write_lines(work / f"{name}.{side}", [split_units(each, unit) for each in column])
+    write_lines(work / "dev.source", [split_units(source, of_source) for source in dev])
     for number in range(max(map(len, references))):
         # A source with fewer targets has its last one again.
         lines = [each[min(number, len(each) - 1)] for each in references]
@@ -120,7 +125,7 @@ def _write_texts(
 
 
 def _steps(
-    settings: texts.LettersSettings, work: Path, n_references: int
+    settings: LettersSettings, work: Path, n_references: int
 ) -> Iterator[tuple[str, list[object]]]:
     """The commands that tune weights on the held-out pairs, then learn from all pairs, with their settings."""
     jobs, seed = ["--jobs", settings.jobs], ["--seed", settings.seed]
@@ -187,7 +192,7 @@ def predict(
     """
     record = read_record(LettersSystem, system / SYSTEM, "a system of `tuning letters train`")
     run = load_run(system)
-    seen = texts.targets_by_source(texts.read_pairs(system / PAIRS))
+    seen = targets_by_source(read_pairs(system / PAIRS))
     found = {"": [("", 1.0)]}
     for source in seen.keys() & sources:
         ranked, total = seen[source].most_common(), seen[source].total()
@@ -200,11 +205,11 @@ def predict(
     with temporary_directory("letters") as folder:
         ini, text, out, nbest = (folder / name for name in (INI_NAME, "letters", "out", "nbest"))
         write_ini(_with_files_in(system.absolute(), system / INI_NAME), ini)
-        write_lines(text, [texts.split_units(source, record.units[0]) for source in new])
+        write_lines(text, [split_units(source, record.units[0]) for source in new])
         with open_decoder(ini, config, jobs) as decoder:
             decoder.decode(text, out, run.weights, nbest, LIST_SIZE)
         for source, entries in zip(new, _ranked(nbest), strict=True):
-            targets = [texts.joined_units(entry.words, record.units[1]) for entry in entries]
+            targets = [joined_units(entry.words, record.units[1]) for entry in entries]
             probs = _probs(entries, record.scale).tolist() if len(entries) > 1 else [math.nan]
             found[source] = [*zip(targets, probs, strict=True)]
     return found
@@ -226,17 +231,17 @@ def evaluate(system: Path, test: Path, jobs: int = 1, dictionary: bool = False) 
         InputError: the directory is no system of letters, or a file is malformed.
     """
     record = read_record(LettersSystem, system / SYSTEM, "a system of `tuning letters train`")
-    pairs, unit = texts.read_pairs(test), record.units[1]
-    several = texts.targets_by_source(pairs)
+    pairs, unit = read_pairs(test), record.units[1]
+    several = targets_by_source(pairs)
     lines = [*several.items()] if dictionary else [(source, [target]) for source, target in pairs]
     sources = [source for source, _ in lines]
-    seen = texts.targets_by_source(texts.read_pairs(system / PAIRS))
+    seen = targets_by_source(read_pairs(system / PAIRS))
     predictions = predict(system, sources, jobs)
 
     def edits(chosen: str, targets: Iterable[str]) -> tuple[int, int]:
         """The edits to the nearest right target, and its units."""
-        units = texts.split_units(chosen, unit).split()
-        others = [texts.split_units(target, unit).split() for target in targets]
+        units = split_units(chosen, unit).split()
+        others = [split_units(target, unit).split() for target in targets]
         counts = ((Levenshtein.distance(units, each), len(each)) for each in others)
         return min(counts, key=lambda count: count[0] / count[1])
 
@@ -253,3 +258,55 @@ def evaluate(system: Path, test: Path, jobs: int = 1, dictionary: bool = False) 
                 rate = 100 * rows[:, 0].sum() / rows[:, 1].sum()
                 table += f"{100 * (rows[:, 0] == 0).mean():>{width}.2f}%{rate:>8.2f}%"
     return table
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Read lines `source <tab> target`; blanks around both are left out.
+
+    Raises:
+        InputError: a line is not UTF-8, has no or several tabs or an empty side; or there is no line.
+    """
+    pairs: list[Pair] = []
+    for number, line in enumerate(read_text_lines(path), start=1):
+        text = decoded_line(line, path, number)
+        fields = [field.strip() for field in text.split("\t")]
+        if len(fields) != 2 or not all(fields):
+            hint = "`paste SOURCE TARGET` makes such lines of two files"
+            raise InputError(path, number, shown(line), "source <tab> target", hint)
+        pairs.append((fields[0], fields[1]))
+    if not pairs:
+        raise InputError(path, None, "no lines", "source <tab> target on each")
+    return pairs
+
+
+def read_sources(path: Path) -> list[str]:
+    """Read a source a line; blanks around it are left out. InputError if a line is not UTF-8 or has a tab."""
+    sources = []
+    for number, line in enumerate(read_text_lines(path), start=1):
+        sources.append(decoded_line(line, path, number).strip())
+        if "\t" in sources[-1]:
+            hint = "`cut -f 1` takes the sources of pairs"
+            raise InputError(path, number, shown(line), "a source without tabs", hint)
+    return sources
+
+
+def targets_by_source(pairs: Iterable[Pair]) -> dict[str, Counter[str]]:
+    """How often each target of a source is in the pairs."""
+    found: dict[str, Counter[str]] = {}
+    for source, target in pairs:
+        found.setdefault(source, Counter())[target] += 1
+    return found
+
+
+def split_units(text: str, unit: Unit) -> bytes:
+    """The units of a text with blanks between them; what would mislead Moses is escaped."""
+    units = list(text) if unit == "letters" else text.split()
+    return " ".join(
+        SPECIAL.sub(lambda found: f"&#{ord(found[0])};", each) for each in units
+    ).encode()
+
+
+def joined_units(line: bytes, unit: Unit) -> str:
+    """The text of units; undoes `split_units`."""
+    text = line.decode("utf-8", "replace").replace(" ", "" if unit == "letters" else " ")
+    return ESCAPE.sub(lambda found: chr(int(found[1])), text)

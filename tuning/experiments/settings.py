@@ -1,4 +1,4 @@
-"""Settings of a run of an experiment, and of `tuning run improve`."""
+"""Settings of a run of an experiment, of `tuning run improve` and of `tuning letters train`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from moses_bridge.base.config import AtLeast, Limited
 from moses_bridge.base.machine import n_processors
 
 Scale = Literal["tiny", "small", "full"]
+Unit = Literal["letters", "symbols"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,3 +98,28 @@ class ImproveSettings:
         """The word links that are given, or next to the ini."""
         beside = (self.ini.parent / name for name in LINKS_NAMES)
         return self.links or next((path for path in beside if path.is_file()), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LettersSettings:
+    """What a system of letters is made of.
+
+    Attributes:
+        pairs: Lines `source <tab> target`; a source may have several lines.
+        out: Directory of the system.
+        units: Units of source and target: letters, or symbols between blanks, such as phones.
+        metric: Metric that the weights maximise; letters are words, so word-accuracy is that of letters.
+        nnjm: Train an NNJM and use it in the search.
+        config: TOML file that changes settings of the steps, in tables build, nnjm and tune.
+        seed: Seed of the random numbers.
+        jobs: Number of processes. [default: one per processor]
+    """
+
+    pairs: Path
+    out: Path
+    units: tuple[Unit, Unit] = ("letters", "letters")
+    metric: str = "cer"
+    nnjm: bool = False
+    config: Path | None = None
+    seed: int = 1
+    jobs: Annotated[int, AtLeast(1)] = n_processors()

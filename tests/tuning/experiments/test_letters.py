@@ -16,8 +16,16 @@ from moses_bridge.base.errors import ConfigError, InputError, ToolError
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import NBestEntry
 from tuning.cli import main
-from tuning.experiments.letters import _scale, _write_texts, evaluate, predict, train
-from tuning.experiments.letters_text import LettersSettings, read_pairs, split_units
+from tuning.experiments.letters import (
+    _scale,
+    _write_texts,
+    evaluate,
+    predict,
+    read_pairs,
+    split_units,
+    train,
+)
+from tuning.experiments.settings import LettersSettings
 
 QUICK = "[tune]\nmax_iterations = 2\nnbest_size = 20\n"
 

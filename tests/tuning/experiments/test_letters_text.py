@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from tuning.experiments.letters_text import (
-    Unit,
+from tuning.experiments.letters import (
     joined_units,
     read_pairs,
     read_sources,
     split_units,
     targets_by_source,
 )
+from tuning.experiments.settings import Unit
 
 HARD = "a Ä|<>[]&#38;\u00a0\u3000\x01|||-"
 
