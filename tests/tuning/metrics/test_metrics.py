@@ -182,6 +182,10 @@ def test_several_metrics_are_the_weighted_sum_of_sacrebleus_numbers(tmp_path: Pa
         sum(w * q for w, q in zip(shares, each, strict=True)) for each in zip(*alone, strict=True)
     ]
     assert counter.metric.quality(found).tolist() == pytest.approx(mean)
+    # In words: BLEU+1 of 6 and of 6 words; minus the edits; chrF of the letters of the references, 6 a word.
+    gains = [6 * alone[0], -np.array([1.0, 1.0]), alone[2] * np.array([1.0, 1.0])]
+    mean_gain = sum(w * gain for w, gain in zip(shares, gains, strict=True))
+    assert counter.metric.gains(found) == pytest.approx(mean_gain)
 
 
 @pytest.mark.parametrize(
