@@ -43,6 +43,14 @@ def test_words_are_those_of_the_corpus_and_placeholders_are_whole(lower: PlainTe
     ]
 
 
+def test_the_tokenizer_is_that_of_the_source(tmp_path: Path) -> None:
+    """Letters for characters, words for blanks alone, which leave a full stop where it is."""
+    named = {"zh": "characters", "en": "none"}
+    for languages, words in {("zh", "en"): "这 是 包 .", ("en", "zh"): "这是 包."}.items():
+        plain = PlainText(TextForm(*languages, "keep", named), tmp_path)
+        assert plain.line("这是 包.").words == words.split()
+
+
 def test_a_blank_written_as_an_entity_is_a_blank(lower: PlainText) -> None:
     """As a word it would be put anywhere among the words of the translation."""
     assert lower.line("10&nbsp;MB of&#160;it").words == ["10", "mb", "of", "it"]
