@@ -176,6 +176,10 @@ def test_several_metrics_are_the_weighted_sum_of_sacrebleus_numbers(tmp_path: Pa
     expected = 0.5 * scores[0] - 0.25 * scores[1] + 2 * scores[2]
     assert float(counter.metric.value(found.sum(axis=0))) == pytest.approx(expected)
     assert (counter.metric.sign, counter.metric.label) == (1, "0.5 BLEU -0.25 TER +2 chrF")
+    turned = MetricChoice("ter=0.25,chrf=2,bleu=0.5").references([tmp_path / "1"], tmp_path / "0")
+    assert (turned.metric.sign, turned.metric.label) == (1, "-0.25 TER +2 chrF +0.5 BLEU")
+    sums = turned.statistics(hypotheses(pairs)).sum(axis=0)
+    assert float(turned.metric.value(sums)) == pytest.approx(expected)
     shares = [0.5 / 2.75, 0.25 / 2.75, 2 / 2.75]
     alone = [BLEU.quality(found[:, :9]), TER.quality(found[:, 9:11]), CHRF.quality(found[:, 11:])]
     mean = [
