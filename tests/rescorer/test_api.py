@@ -65,13 +65,16 @@ SOURCES, TARGETS = [s for s, _ in ROWS], [t for _, t in ROWS]
 
 
 def test_scores_are_those_of_the_command(
-    model: rescorer.Model, folder: Path, tmp_path: Path
+    model: rescorer.Model, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("rescorer.models.model.PAIRS_AT_ONCE", 5)
     run("score", folder / "table", "--model", folder / "rnn", "--out", tmp_path / "scored")
     column = [float(line.split(b" ||| ")[2].split()[-1]) for line in lines_of(tmp_path / "scored")]
     scores = model.score(SOURCES, TARGETS)
     assert (scores.shape, scores.dtype) == ((16,), np.float64)
     assert np.log(column) == pytest.approx(scores, abs=1e-5)
+    words = model.score_words(SOURCES, TARGETS)
+    assert [each.sum() for each in words] == pytest.approx(scores, abs=1e-5)
 
 
 def lines_of(path: Path) -> list[bytes]:

@@ -43,6 +43,21 @@ def test_words_are_those_of_the_corpus_and_placeholders_are_whole(lower: PlainTe
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "words", "text"),
+    [("zh", "en", "这 是 包 .", "x ."), ("en", "zh", "这是 包.", "x.")],
+)
+def test_text_is_cut_as_the_source_is_and_joined_as_the_target(
+    source: str, target: str, words: str, text: str, tmp_path: Path
+) -> None:
+    """Chinese by letters; English at blanks alone, which leaves a full stop where it is."""
+    form = TextForm(source, target, "keep", {"zh": "characters", "en": "none"})
+    plain = PlainText(form, tmp_path)
+    line = plain.line("这是 包.")
+    assert line.words == words.split()
+    assert plain.text(line, ["x", "."], []) == text
+
+
 def test_a_blank_written_as_an_entity_is_a_blank(lower: PlainText) -> None:
     """As a word it would be put anywhere among the words of the translation."""
     assert lower.line("10&nbsp;MB of&#160;it").words == ["10", "mb", "of", "it"]

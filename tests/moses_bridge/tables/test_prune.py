@@ -106,6 +106,19 @@ def test_what_rows_are_ordered_by_must_be_there(table: Path, tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_pair_is_no_more_frequent_than_its_sides(tmp_path: Path) -> None:
+    """Counts of combined tables may say so; the second pair is as sure as the first one."""
+    rows = [
+        b"a x ||| u ||| 1 1 1 1 ||| 0-0 ||| 2 2 2",
+        b"b x ||| v ||| 1 1 1 1 ||| 0-0 ||| 2 2 2.5",
+        b"c x ||| w ||| 1 1 1 1 ||| 0-0 ||| 2 2 1",
+    ]
+    write_lines(tmp_path / "table", rows)
+    for share, kept in ((0.34, rows[:1]), (0.67, rows[:2])):
+        prune_table(tmp_path / "table", tmp_path / "out", PruneConfig(share, n_occurrences=20))
+        assert [*read_lines(tmp_path / "out")] == kept
+
+
 @pytest.mark.parametrize("by", [(), ("rnn",), ("0",), ("-1",)])
 def test_an_order_is_significance_or_a_score(by: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="by: "):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import rescorer.runs.agreement
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.batch import Batch
@@ -114,6 +115,20 @@ def test_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*arguments, "--unnormalized", "--jobs", "1"])
     assert result.exit_code == 0, result.output
     assert "2 pairs without the denominator" in result.stderr
+
+
+def test_a_draw_is_from_all_blocks_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row with the same chance: of 40 draws of 10 in 50 rows the mean place is 24.5, +- 5 * 0.72."""
+    table = tmp_path / "t"
+    table.write_bytes(b"".join(b"s%02d ||| t%d ||| 1\n" % (i, i) for i in range(50)))
+    whole = [sampled_rows(str(table), 10, seed).sources for seed in range(40)]
+    monkeypatch.setattr(rescorer.runs.agreement, "BLOCK_ROWS", 4)
+    batches = [sampled_rows(str(table), 10, seed) for seed in range(40)]
+    assert [batch.sources for batch in batches] == whole
+    places = [int(target[1:]) for batch in batches for target in batch.targets]
+    assert np.mean(places) == pytest.approx(24.5, abs=3.6)
+    sources = [source for batch in batches for source in batch.sources]
+    assert [b"s%02d" % place for place in places] == sources
 
 
 def saved_cslm(path: Path, alpha: float) -> Path:

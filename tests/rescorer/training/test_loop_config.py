@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from torch import nn
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.training.loop_config import RECIPES, LoopConfig
+from rescorer.training.loop_config import RECIPES, LoopConfig, RecipeName, with_first_weights
 
 
 def rates(config: LoopConfig, n_updates: int, n_planned: int | None) -> list[float]:
@@ -84,3 +85,13 @@ def test_the_recipe_of_the_paper_sums_in_float32_at_one_rate() -> None:
 def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         LoopConfig(**settings)
+
+
+@pytest.mark.parametrize(("recipe", "spread"), [("paper", 0.01), ("adam", None)])
+def test_first_weights_have_the_spread_of_the_recipe(
+    recipe: RecipeName, spread: float | None
+) -> None:
+    drawn = list[float | None]()
+    network: Any = SimpleNamespace(initialise=drawn.append)
+    config = SimpleNamespace(loop=LoopConfig(recipe=recipe), self_normalisation=0.0)
+    assert with_first_weights(network, config, 0.01) is network and drawn == [spread]

@@ -26,6 +26,11 @@ COMPUTE = Compute(device="cpu")
 CONFIG = GenerationConfig(n=3, max_words=4)
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescorer.views.generated_phrases.BLOCK_ROWS", 2)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     torch.manual_seed(1)

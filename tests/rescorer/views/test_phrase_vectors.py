@@ -28,6 +28,7 @@ PHRASES = [b"a", b"a b", "été ".encode() + b"\xe9", b"c d e"]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phrase_vectors, "PHRASES_AT_ONCE", 3)
+    monkeypatch.setattr(phrase_vectors, "ROWS_AT_ONCE", 2)
 
 
 def lengths(phrases: Sequence[bytes]) -> NDArray[np.float32]:

@@ -53,6 +53,11 @@ def write(path: Path, lines: list[bytes]) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescorer.views.preferences.ROWS_AT_ONCE", 4)
+
+
 class Shortest:
     """The shorter a target, the better."""
 

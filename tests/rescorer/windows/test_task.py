@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -141,6 +142,17 @@ def test_the_correction_is_the_log_of_the_chance_to_take_part() -> None:
     _, task = identity_task(50)
     shares = counted_shares(task, 50)
     np.testing.assert_allclose(np.exp(task._sampler.log_inclusion), shares, atol=0.04)
+
+
+def test_the_chance_to_take_part_is_by_the_shares_of_all_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not to be among 100 running words, nor in a sample of 40 of 400; words are counted block by block."""
+    monkeypatch.setattr(module, "COUNTED_AT_ONCE", 300)
+    _, task = identity_task(40)
+    counts = Counter(zipf_rows(4000)[:, -1].tolist())
+    absent = [(1 - counts[word] / 4000) ** 100 * 0.9 for word in range(N_WORDS)]
+    np.testing.assert_allclose(task._sampler.log_inclusion, np.log(1 - np.array(absent)))
 
 
 def test_the_full_loss_and_the_held_out_loss() -> None:

@@ -19,6 +19,7 @@ from sacremoses import MosesDetokenizer
 from moses_bridge.base.errors import ConfigError, InputError
 from tuning.compare.output_scores import (
     DetokenisedReferences,
+    lowercased_bleu,
     metrics_of_runs,
     score_output,
     score_systems,
@@ -294,6 +295,21 @@ def test_a_system_has_the_mean_over_its_outputs(tmp_path: Path) -> None:
     found = tuned_metrics({"a": outputs}, metrics_of_runs(["chrf"]), [reference], reference)
     scores = [CHRF().corpus_score(lines, [TUNED_REFERENCE]).score for lines in OUTPUTS.values()]
     assert found == {"a": {"chrf": pytest.approx(sum(scores) / 2)}}
+
+
+def test_lowercased_bleu_is_sacrebleus_and_a_mean_over_outputs(tmp_path: Path) -> None:
+    lines = ["The Cat sat on the Mat", "a dog"]
+    outputs = [["the cat sat on the mat", "a DOG ran"], ["a cat sat on a mat", "A dog"]]
+    reference = write(tmp_path / "reference", lines)
+    paths = [write(tmp_path / f"out{n}", each) for n, each in enumerate(outputs)]
+    metric = BLEU(tokenize="none", smooth_method="none", lowercase=True, force=True)
+    expected = [metric.corpus_score(each, [lines]).score for each in outputs]
+    found = lowercased_bleu({"both": paths, "first": paths[:1]}, [reference])
+    assert found == {
+        "both": pytest.approx(np.mean(expected)),
+        "first": pytest.approx(expected[0]),
+    }
+    assert lowercased_bleu({"A": paths}, [write(tmp_path / "small", ["a", "b"])]) == {}
 
 
 def test_an_output_of_another_length_is_refused(tmp_path: Path) -> None:

@@ -470,7 +470,10 @@ def test_rows_are_set_against_a_control_of_several_noise_columns(
     )
     rows = {row.system: row for row in table.rows}
     assert rows["noise"].n_networks == 3
-    assert rows["noise"].network_sd is not None
+    scores = [run.test_bleu for run in rows["noise"].runs]
+    networks = [np.mean(scores[:2]), np.mean(scores[2:4]), scores[4]]
+    assert rows["noise"].network_sd == pytest.approx(np.std(networks, ddof=1))
+    assert rows["noise"].test_bleu == pytest.approx(np.mean(networks))
     assert rows["noise"].against_control is None
     assert rows["+X"].against_control is not None
     assert rows["+X"].against_control.delta > 0

@@ -63,9 +63,10 @@ def test_the_tokenizer_is_that_of_sacrebleus_command(
 
 
 def test_cantonese_is_split_as_the_chinese_that_it_is_written_in() -> None:
-    assert TargetText("yue").bleu.tokenizer_signature == "zh"
     assert TargetText("yue", "char").bleu.tokenizer_signature == "char"  # as chosen
-    assert TargetText("yue").ter.tokenizer("係呢度") == "係 呢 度"
+    for language in ("yue", "zh_Hant"):
+        assert TargetText(language).bleu.tokenizer_signature == "zh"
+        assert TargetText(language).ter.tokenizer("係呢度") == "係 呢 度"
 
 
 def test_a_chosen_tokenizer_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +82,8 @@ def test_a_chosen_tokenizer_that_is_missing_is_refused(monkeypatch: pytest.Monke
     ("language", "words", "text"),
     [
         ("zh", "我 用 Microsoft Word 写 “ 信 ” ， 好 吗 ？", "我用Microsoft Word写“信”，好吗？"),
+        ("zh_TW", "我 用 Word 。", "我用Word。"),
+        ("fr_CA", "l&apos; eau", "l'eau"),
         ("ja", "これ は GPU 3 枚 です 。", "これはGPU 3枚です。"),
         ("ko", "나는 학교에 간다 .", "나는 학교에 간다."),
         ("fr", "l&apos; eau , non ?", "l'eau, non ?"),

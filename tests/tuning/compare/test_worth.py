@@ -182,6 +182,22 @@ def test_the_function_of_python(files: dict[str, str]) -> None:
     assert found.scores[1].t > 5 and found.scores[1].gain > 0
 
 
+def test_documents_and_the_seed_are_those_that_are_given(files: dict[str, str]) -> None:
+    """Documents change the errors and halves, not the weights; the seed the noise."""
+    given = files["list"], files["text"], files["text"], {"Q0": files["numbers"]}
+    groups = Path(files["text"]).with_name("groups")
+    groups.write_text("".join(f"{text[0]}\n" for text in REFERENCES))
+    alone, grouped, other = (
+        tuning.worth(*given, groups=path, list_format="jsonl", seed=seed)
+        for path, seed in ((None, 1), (groups, 1), (None, 2))
+    )
+    assert [each.n_documents for each in (alone, grouped, other)] == [24, 6, 24]
+    for place, is_noise in enumerate([False] * 2 + [True] * 3):
+        one, two, three = (each.scores[place] for each in (alone, grouped, other))
+        assert one.worth == pytest.approx(two.worth) and one.t != pytest.approx(two.t)
+        assert (one.worth == pytest.approx(three.worth)) != is_noise
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

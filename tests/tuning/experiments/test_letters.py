@@ -137,6 +137,28 @@ def test_held_out_sources_are_not_trained_on(folder: Path, tmp_path: Path) -> No
     assert len(parts[1]) == 30 and not parts[0] & parts[1]
 
 
+def test_a_tenth_of_the_sources_is_held_out_with_all_targets(tmp_path: Path) -> None:
+    """Every third source has two targets; where there is one alone, it is in both files of references."""
+    targets = {f"s{n}": [f"t{n}", f"u{n}"][: 1 + (n % 3 == 0)] for n in range(45)}
+    lines = [f"{source}\t{each}\n" for source, found in targets.items() for each in found]
+    (tmp_path / "pairs").write_text("".join(lines))
+    chosen = set()
+    for seed in range(4):
+        settings = LettersSettings(pairs=tmp_path / "pairs", out=tmp_path, seed=seed)
+        references = _write_texts(settings, read_pairs(settings.pairs), tmp_path)
+        assert len([*read_lines(tmp_path / "all.target")]) == len(lines)
+        sources = [line.decode().replace(" ", "") for line in read_lines(tmp_path / "dev.source")]
+        chosen.add(tuple(sources))
+        assert len(sources) == 4
+        for place, source in enumerate(sources):
+            expected = [split_units(target, "letters") for target in targets[source]]
+            assert references[place] == expected
+            for number in range(max(map(len, references))):
+                written = [*read_lines(tmp_path / f"dev.target{number}")][place]
+                assert written == (expected * 2 if len(expected) == 1 else expected)[number]
+    assert len(chosen) == 4
+
+
 def test_symbols_of_both_sides_with_a_network_in_the_search(tmp_path: Path) -> None:
     pairs = [(" ".join(old_spelling(word)), " ".join(word)) for word in made_up_words(60)]
     (tmp_path / "pairs").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))

@@ -45,6 +45,11 @@ serve_ngrams(Scorer(), sys.stdin.buffer, sys.stdout.buffer)
 """
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.loop.list_features.HYPOTHESES_AT_ONCE", 3)
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     nbest, source = tmp_path / "nbest", tmp_path / "source"
@@ -141,7 +146,7 @@ def test_a_scorer_stays_and_is_asked_for_new_n_grams_alone(
     ]
     assert list(read_lines(tmp_path / "first.gz")) == expected
     assert list(read_lines(tmp_path / "second.gz"))[4].split(b" ||| ")[2].endswith(b"-14.000000")
-    assert (tmp_path / "asked").read_text().split() == ["9", "2"]
+    assert (tmp_path / "asked").read_text().split() == ["7", "2", "2"]  # three hypotheses at a time
 
 
 def test_scorers_and_commands_side_by_side(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from sacrebleu.metrics.chrf import CHRF
@@ -18,11 +19,11 @@ from moses_bridge.formats.nbest import read_nbest
 from tuning.cli import main
 from tuning.loop import rerank
 from tuning.loop.list_features import NBestFeature, feature_of_model
-from tuning.loop.rerank import ListedText, rerank_lists
+from tuning.loop.rerank import ListedText, _start, rerank_lists
 from tuning.loop.settings import RerankConfig
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import MertConfig, OptimizerConfig, OptimizerResult
-from tuning.optimisers.nbest_pool import NBestPool
+from tuning.optimisers.nbest_pool import NBestPool, make_pool
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 REVERSED = [" ".join(reversed(text.split())) for text in REFERENCES]
@@ -208,6 +209,20 @@ def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
     (run,) = found.systems["reranked"]
     assert (run.weights["LM0"], run.weights["TM0"], run.test) == ([0.0], [1.0], "")
     assert run.dev_score == pytest.approx(0.0)
+
+
+def test_features_start_with_the_same_influence_and_others_with_none() -> None:
+    """Deviations within lists by hand: LM0 1, TM0 10; W0 differs between lists alone, A0 is added."""
+    columns = [
+        [-1, 20, 5, 1, 0],
+        [1, 40, 5, 9, 2],
+        [7, 60, 6, 1, 0],
+        [9, 40, 6, 3, 5],
+    ]
+    names = ("LM0_0", "TM0_0", "W0_0", "A0_0", "WT_a~b_0")
+    ids, counts = np.array([0, 0, 1, 1]), np.arange(36).reshape(4, 9)
+    pool = make_pool(names, ids, np.array(columns, float), counts)
+    assert _start(pool, ["A0"], None).tolist() == pytest.approx([10 / 11, 1 / 11, 0, 0, 0])
 
 
 @pytest.mark.parametrize(

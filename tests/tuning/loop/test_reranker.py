@@ -259,6 +259,24 @@ def test_what_was_fitted_is_applied_saved_and_loaded(tmp_path: Path) -> None:
     )
 
 
+def test_bars_in_a_text_are_chosen_as_they_are(tmp_path: Path) -> None:
+    """Lists of Moses, which are made of these, separate their fields by them."""
+    nbest, source, reference = files(tmp_path)
+    for path in (nbest, reference):
+        path.write_text(path.read_text().replace("c", "|||"))
+    search = OptimizerConfig(mert=MertConfig(n_restarts=1, n_directions=1))
+    config = RerankConfig("mert", n_runs=1, list_format="jsonl", metric="chrf", search=search)
+    text = ListedText(nbest, source, [reference])
+    best = rerank_lists(text, text, tmp_path / "out", config).best
+    expected = reference.read_bytes()
+    assert b"a b ||| d e\n" in expected
+    assert [(tmp_path / "out" / name).read_bytes() for name in (best.dev, best.test)] == [
+        expected
+    ] * 2
+    applied = apply_weights(text, read_reranked(tmp_path / "out" / "weights.json"), config)
+    assert [*applied.texts] == expected.splitlines()
+
+
 def test_weights_of_lists_that_teach_nothing_say_so_wherever_they_are_used(tmp_path: Path) -> None:
     nbest, source, reference = files(tmp_path)
     alike = [[{"text": each} for each in (text[::-1], text)] for text in RIGHT]

@@ -25,6 +25,7 @@ from tuning.loop.run_directory import (
     TuningRun,
     Weights,
     best_iteration,
+    caution_of,
     claim,
     load_run,
     read_optimised,
@@ -113,6 +114,23 @@ def test_constant_columns_are_those_of_the_last_pool_that_was_optimised() -> Non
 def test_of_equally_good_iterations_the_first_is_the_best() -> None:
     values = (21.0, 22.0, 22.0, 20.0)
     assert best_iteration([Iteration(A, value, 1.0, 30.0) for value in values]) == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "others", "sign", "caution"),
+    [
+        (20.0, {"one": 21.0, "two": 20.5}, 1, ""),
+        (20.0, {"one": 21.25, "two": 21.5}, 1, "two had 21.50, 1.50 better; so what"),
+        (20.0, {"one": 18.5, "two": 90.0}, -1, "one had 18.50, 1.50 better; so what"),
+        (20.0, {"one": 19.0, "two": 90.0}, -1, ""),
+        (0.0, {"one": 0.0}, 1, "it is 0: are the references of this text, and tokenised like it?"),
+        (0.0, {"one": 90.0}, -1, ""),
+    ],
+)
+def test_weights_worse_by_more_than_a_point_are_cautioned_against(
+    kept: float, others: dict[str, float], sign: int, caution: str
+) -> None:
+    assert caution_of(kept, others, sign, "; so what") == caution
 
 
 def test_runs_with_other_tables_have_other_networks() -> None:

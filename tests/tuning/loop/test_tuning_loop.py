@@ -26,7 +26,7 @@ from tuning.loop import tuning_loop as loop
 from tuning.loop.list_features import ListFeatures, NBestFeature, decode_text
 from tuning.loop.run_directory import load_run
 from tuning.loop.settings import TuningConfig
-from tuning.loop.tuning_loop import TunedSystem, tune
+from tuning.loop.tuning_loop import TunedSystem, tune, weight_change
 from tuning.metrics.by_name import MetricName
 from tuning.optimisers.contract import OptimizerResult
 from tuning.optimisers.nbest_pool import NBestPool, make_pool, oracle_value
@@ -133,6 +133,16 @@ def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: P
     with pytest.raises(ConfigError, match="the feature A0 is added twice"):
         tuned(["A0", "A0"])
     assert system.decoder.calls == 0
+
+
+def test_the_change_of_weights_is_the_largest_after_scaling() -> None:
+    """(2, -2, 4) / 8 and (6, -2, 8) / 16: 1/4, -1/4, 1/2 become 3/8, -1/8, 1/2."""
+    ids, rows = np.zeros(2, np.int64), np.eye(2, 3)
+    pool = make_pool(("LM0_0", "T0_0", "T0_1"), ids, rows, np.zeros((2, 9), np.int64))
+    before, after = {"LM0": [2.0], "T0": [-2.0, 4.0]}, {"LM0": [6.0], "T0": [-2.0, 8.0]}
+    assert weight_change(pool, before, after) == weight_change(pool, after, before) == 0.125
+    doubled = {name: [2 * value for value in row] for name, row in before.items()}
+    assert weight_change(pool, before, doubled) == 0.0
 
 
 def test_a_tuning_has_an_iteration() -> None:

@@ -176,12 +176,20 @@ def test_several_metrics_are_the_weighted_sum_of_sacrebleus_numbers(tmp_path: Pa
     expected = 0.5 * scores[0] - 0.25 * scores[1] + 2 * scores[2]
     assert float(counter.metric.value(found.sum(axis=0))) == pytest.approx(expected)
     assert (counter.metric.sign, counter.metric.label) == (1, "0.5 BLEU -0.25 TER +2 chrF")
+    turned = MetricChoice("ter=0.25,chrf=2,bleu=0.5").references([tmp_path / "1"], tmp_path / "0")
+    assert (turned.metric.sign, turned.metric.label) == (1, "-0.25 TER +2 chrF +0.5 BLEU")
+    sums = turned.statistics(hypotheses(pairs)).sum(axis=0)
+    assert float(turned.metric.value(sums)) == pytest.approx(expected)
     shares = [0.5 / 2.75, 0.25 / 2.75, 2 / 2.75]
     alone = [BLEU.quality(found[:, :9]), TER.quality(found[:, 9:11]), CHRF.quality(found[:, 11:])]
     mean = [
         sum(w * q for w, q in zip(shares, each, strict=True)) for each in zip(*alone, strict=True)
     ]
     assert counter.metric.quality(found).tolist() == pytest.approx(mean)
+    # In words: BLEU+1 of 6 and of 6 words; minus the edits; chrF of the letters of the references, 6 a word.
+    gains = [6 * alone[0], -np.array([1.0, 1.0]), alone[2] * np.array([1.0, 1.0])]
+    mean_gain = sum(w * gain for w, gain in zip(shares, gains, strict=True))
+    assert counter.metric.gains(found) == pytest.approx(mean_gain)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -17,6 +20,7 @@ from moses_bridge.builtin.decoder.sparse_features import (
     phrase_lengths,
     translated_words,
 )
+from moses_bridge.builtin.decoder.sparse_values import SentenceValues
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
 from moses_bridge.decoding.interface import DecoderConfig
@@ -313,3 +317,14 @@ def test_a_link_that_leads_out_of_its_phrases_is_refused(ini: Path) -> None:
         InputError, match=r"phrase table:1: found the links .*0-1.* of 1 and 1 words"
     ):
         decoded(ini)
+
+
+def test_an_unknown_word_is_linked_to_its_copy_unless_it_is_dropped() -> None:
+    """One word of the sentence is copied, the other one has no translation."""
+    places: dict[str, Any] = {"rows": [-1, -1], "starts": [0, 1], "ends": [1, 2]}
+    options: Any = SimpleNamespace(**places, words=np.array([7]), word_starts=np.array([0, 1, 1]))
+    known: Any = SimpleNamespace(model=SimpleNamespace(target_words=[]))
+    values = SentenceValues(known, [b"new", b"x"], {7: b"new"})
+    copied, dropped = (values._pair(option, options) for option in (0, 1))
+    assert (copied.target, copied.links) == ([b"new"], ((0, 0),))
+    assert (dropped.target, dropped.links) == ([], ())

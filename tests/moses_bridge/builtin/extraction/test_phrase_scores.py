@@ -3,9 +3,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 
+from moses_bridge.builtin.extraction import lexical, table_output
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.lexical import discounted_counts, good_turing_discounts
 
@@ -13,6 +17,12 @@ Links = list[tuple[int, int]]
 
 
 Sentence = tuple[list[bytes], list[bytes], Links]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_output, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(lexical, "PAIRS_AT_ONCE", 3)
 
 
 def test_lexical_weights_by_hand(
@@ -41,6 +51,13 @@ def test_discounts_by_hand() -> None:
     expected = [0.01, 0.8011988, 1.1259352, 1, 1, 1, 1, 1, 1, 1]
     expected[2] = min(expected[2], 1.0)
     np.testing.assert_allclose(good_turing_discounts(n), expected, rtol=1e-6)
+
+
+def test_counts_of_counts_are_those_of_all_blocks() -> None:
+    counts = np.array([1, 1, 2, 10, 11, 300, 4, 1, 10])
+    read = lambda first, end: SimpleNamespace(counts=counts[first:end])  # noqa: E731
+    pairs: Any = SimpleNamespace(n_rows=len(counts), read=read)
+    assert lexical._counts_of_counts(pairs).tolist() == [0, 3, 1, 0, 1, 0, 0, 0, 0, 0, 2]
 
 
 def test_counts_from_9_on_are_not_discounted() -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.cli import main
+from moses_bridge.tables.combination import combine, merged_tables, table_values
 from moses_bridge.tables.combination.combine import CombineConfig, CombineReport, combine_tables
 
 # p(f|e) lex(f|e) p(e|f) lex(e|f) ||| links ||| count(e) count(f) count(f, e)
@@ -25,6 +26,14 @@ SECOND = [
     b"a ||| z ||| 1 0.6 0.8 0.7 ||| 0-0 ||| 4 5 4 ||| |||",
 ]
 KEYS = [b"a c ||| x", b"a ||| x", b"a ||| y", b"a ||| z", b"b ||| x"]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are read, joined and written a few at a time."""
+    monkeypatch.setattr(combine, "PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr(merged_tables, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(table_values, "ROWS_AT_ONCE", 1)
 
 
 @pytest.fixture

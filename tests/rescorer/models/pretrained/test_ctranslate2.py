@@ -80,12 +80,15 @@ def test_a_value_does_not_depend_on_what_is_scored_beside_it(
     assert np.abs(scorer.values(PAIRS.part(rows[::-1]))[::-1] - values).max() <= 1e-5
 
 
-def test_a_batch_has_pairs_of_equal_lengths() -> None:
+def test_a_batch_has_pairs_of_equal_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ctranslate2")
+    from rescorer.models.pretrained import ctranslate2_values
     from rescorer.models.pretrained.ctranslate2_values import _batches
 
     targets = [["a"], ["a", "b"], ["c"], ["d"]]
     assert [*_batches([3, 3, 2, 3], targets)] == [[2], [0, 3], [1]]
+    monkeypatch.setattr(ctranslate2_values, "PAIRS_AT_ONCE", 2)
+    assert [*_batches([3] * 5, [["a"]] * 5)] == [[0, 1], [2, 3], [4]]
 
 
 @pytest.mark.parametrize("long", ["source", "target"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rescorer.contract.choices import TextCase
-from rescorer.models.pretrained.subwords import PlainText
+from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.subwords import PlainText, Subwords
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,13 @@ def test_text_of_tokens(
     language: str, detokenize: bool, case: TextCase, tokens: str, expected: str
 ) -> None:
     assert PlainText(language, detokenize, case).of(tokens.encode()) == expected
+
+
+def test_each_side_is_joined_by_the_rules_of_its_language(marian: Path) -> None:
+    settings = PretrainedSettings(source_language="fra", target_language="eng")
+    subwords, words = Subwords(marian, settings), b"l' eau , non ?"
+    assert subwords._source_text.of(words) == "l'eau, non ?"
+    assert subwords._target_text.of(words) == "l' eau, non?"
 
 
 def test_bytes_outside_utf8_are_replaced() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.runs.expected_bleu import list_reader
+from rescorer.runs.expected_bleu import list_reader, nbest_lists
 from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.nbest_lists import StoredLists
 from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists
@@ -74,8 +74,11 @@ def test_documents_are_those_of_the_listed_sentences(folder: Path) -> None:
         read_lists(folder / "nbest", folder / "source", references, folder / "groups")
 
 
-def test_other_lists_have_other_content(folder: Path) -> None:
+def test_other_lists_have_other_content(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(lists_of(folder).content())
+    monkeypatch.setattr(nbest_lists, "NUMBERS_AT_ONCE", 7)
+    assert b"".join(lists_of(folder).content()) == b"".join(before)
+    monkeypatch.undo()
     assert list(lists_of(folder).content()) == before
     (folder / "nbest").write_bytes(LISTS.replace(b"-2.5 |||", b"-2.6 |||"))
     assert list(lists_of(folder).content()) != before
