@@ -27,6 +27,7 @@ from tuning.loop.run_directory import (
     best_iteration,
     claim,
     load_run,
+    optimised_digest,
     read_optimised,
     save_run,
 )
@@ -340,3 +341,18 @@ def test_what_an_optimiser_found_is_checked(tmp_path: Path, text: str, fault: st
     path.write_text(text)
     with pytest.raises(InputError, match=rf"optimised\.json: .*{fault}"):
         read_optimised(path, A)
+
+
+def test_what_an_optimiser_found_from_other_weights_or_with_other_numbers_is_refused(
+    tmp_path: Path,
+) -> None:
+    path, start = tmp_path / "iter01.optimised.json", {"LM0": [0.25]}
+    record = {"bleu": 30.5, "weights": A, "restarts": [30.5, 29.0], "frozen": []}
+    record["digest"] = optimised_digest(record, start)
+    path.write_text(json.dumps(record))
+    assert read_optimised(path, start).weights == A
+    with pytest.raises(InputError, match="found other numbers than were written"):
+        read_optimised(path, {"LM0": [0.5]})
+    path.write_text(json.dumps(record | {"bleu": 30.6}))
+    with pytest.raises(InputError, match="Remove the file to repeat the optimisation"):
+        read_optimised(path, start)
