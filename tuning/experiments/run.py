@@ -235,11 +235,7 @@ def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[
     }  # fmt: skip
     words = {name: [str(value) for value in each if value != ""] for name, each in values.items()}
     for word in (word for each in words.values() for word in each):
-        if not PLAIN.fullmatch(word):
-            raise ConfigError(
-                f"found {word!r}, expected letters, digits and . _ - + / @ alone, because make and a shell "
-                "read it; name another place, or a link to this one"
-            )
+        check_plain(word)
     given = [f"{name}={' '.join(each)}" for name, each in words.items() if each]
     options = ["-f", str(FOLDER / "rules.mk"), "-r", "--silent", "--no-print-directory"]
     options += [f"--jobs={at_once}", f"SHELL={programs['bash']}", *given]
@@ -249,6 +245,15 @@ def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[
         *options,
         *([f"{settings.out}/{goal}" for goal in goals] or ["all"]),
     ]
+
+
+def check_plain(word: str) -> None:
+    """Refuse (ConfigError) a path that make or a shell would not read as it is."""
+    if not PLAIN.fullmatch(word):
+        raise ConfigError(
+            f"found {word!r}, expected letters, digits and . _ - + / @ alone, because make and a shell read "
+            "it; name another place, or a link to this one"
+        )
 
 
 def _environment() -> dict[str, str]:
