@@ -84,7 +84,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> Tensor:
     hashed = blake2b(digest_size=16)
     for name, tensor in sorted(tensors.items()):
         hashed.update(f"{name} {tensor.dtype} {[*tensor.shape]}".encode())
-        hashed.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        hashed.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return torch.frombuffer(bytearray(hashed.digest()), dtype=torch.uint8)
 
 
