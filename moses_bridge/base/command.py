@@ -270,6 +270,13 @@ class CommandGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl(rows[title])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the group's own options."""
+        try:
+            return super().parse_args(ctx, args)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""
         mend_streams()

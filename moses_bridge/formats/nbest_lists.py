@@ -37,7 +37,7 @@ from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.json_files import open_record_of, parse_json
 from moses_bridge.base.progress import track_lines
 from moses_bridge.base.text_lines import read_text_lines, say
-from moses_bridge.base.textio import StrPath, open_write, read_lines
+from moses_bridge.base.textio import StrPath, is_stream, open_write, read_lines
 from moses_bridge.formats.nbest import (
     BAR,
     FEATURES_FIELD,
@@ -107,6 +107,9 @@ def checked(
     """
     entries = read_list(path, form, size)
     if form == "joshua":
+        if is_stream(path):
+            hint = "A feature may be left out, so the list is read twice: write it to a file"
+            raise InputError(path, None, "a pipe", "a file", hint)
         names = dict.fromkeys(name for each in entries for name in parse_features(each, path))
         entries = (_with_zeros(each, names, path) for each in read_list(path, form))
     first: tuple[tuple[str, int], ...] | None = None

@@ -95,12 +95,12 @@ def tanh(x: Any) -> Any:
 
 def widened(number: Any) -> Any:
     """The value of a number: a float itself, or the bfloat16 whose bits a uint16 holds."""
-    raise NotImplementedError("for compiled code only")
+    return from_bfloat16(number) if isinstance(number, np.uint16) else number
 
 
 def narrowed(number: Any, like: Any) -> Any:
     """A float in the form of `like`: unchanged, or the bits of its nearest bfloat16."""
-    raise NotImplementedError("for compiled code only")
+    return to_bfloat16(number) if isinstance(like, np.uint16) else number
 
 
 @numba.extending.overload(widened, strict=False)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -39,6 +40,7 @@ from moses_bridge.base.textio import (
     temporary_beside,
 )
 
+BYTES_AT_ONCE = 1 << 20
 GZIP_LEVEL = 5  # with zlib-ng, files are as small as of `gzip -6`
 
 
@@ -47,6 +49,7 @@ class _State:
     settings: Any
     n_bytes: Annotated[int, AtLeast(0)]
     progress: dict[str, int]
+    digest: str = ""  # of an earlier version
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -78,6 +81,7 @@ class PartialFile(ExitStack):
         self.state_path = hidden_beside(out, ".partial.json")
         self.progress = Counter[str]()
         self.n_bytes = 0
+        self._hash = blake2b(digest_size=16)
         out.parent.mkdir(parents=True, exist_ok=True)
         if resume:
             self._load_state()
@@ -99,10 +103,23 @@ class PartialFile(ExitStack):
             state = read_record(_State, self.state_path, "the state of an unfinished file")
             is_own = not self.data_path.is_symlink()
             complete = is_own and self.data_path.stat().st_size >= state.n_bytes
+            if state.settings != self.settings or not complete:
+                return
+            with self.data_path.open("rb") as stream:
+                for place in range(0, state.n_bytes, BYTES_AT_ONCE):
+                    self._hash.update(stream.read(min(BYTES_AT_ONCE, state.n_bytes - place)))
         except (OSError, InputError):
             return
-        if state.settings == self.settings and complete:
+        if state.digest in ("", self._digest(state.progress)):
             self.n_bytes, self.progress = state.n_bytes, Counter(state.progress)
+        else:
+            self._hash = blake2b(digest_size=16)
+
+    def _digest(self, progress: Mapping[str, int]) -> str:
+        """Of the data and the progress: a disk may have changed them."""
+        hashed = self._hash.copy()
+        hashed.update(json.dumps(progress, sort_keys=True).encode())
+        return hashed.hexdigest()
 
     def _end(self) -> None:
         try:
@@ -124,12 +141,14 @@ class PartialFile(ExitStack):
             self._stream.flush()
         self._empty.close()
         self.n_bytes += len(member)
+        self._hash.update(member)
         self.progress.update(counts)
         with named_errors(self.state_path):
             self._save_state()
 
     def _save_state(self) -> None:
         state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
+        state["digest"] = self._digest(self.progress)
         with temporary_beside(self.state_path) as temporary:
             with temporary.open("x") as stream:
                 stream.write(json.dumps(state))

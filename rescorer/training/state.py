@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from moses_bridge.base.json_files import parse_json
 from rescorer.contract.trained_model import TRAINING_STATE
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 
+DIGEST = "digest"
 OF_TRAINING = "the state of a training"
 OTHER_TRAINING = (
     "It is the state of a training with other data or sizes: train into another directory, or begin "
@@ -38,7 +40,7 @@ def save_training_state(
             tensors[f"optimizer/{number}/{key}"] = torch.as_tensor(value)
     encoded = bytearray(json.dumps(dict(progress)).encode())
     tensors["progress"] = torch.frombuffer(encoded, dtype=torch.uint8)
-    save_tensors(directory / TRAINING_STATE, tensors)
+    save_tensors(directory / TRAINING_STATE, tensors | {DIGEST: _digest(tensors)})
 
 
 def load_training_state(
@@ -55,6 +57,11 @@ def load_training_state(
     if not path.exists():
         return None
     tensors = load_tensors(path)
+    digest = tensors.pop(DIGEST, None)  # earlier versions wrote none
+    if digest is not None and not torch.equal(digest, _digest(tensors)):
+        raise InputError(
+            path, None, "other numbers than were saved", OF_TRAINING, "Remove the file"
+        )
     if "progress" not in tensors:
         raise InputError(path, None, "no progress", OF_TRAINING, "Remove the file")
     progress = parse_json(tensors.pop("progress").numpy().tobytes(), path, None, OF_TRAINING)
@@ -71,6 +78,14 @@ def load_training_state(
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return weights, progress
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> Tensor:
+    hashed = blake2b(digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        hashed.update(f"{name} {tensor.dtype} {[*tensor.shape]}".encode())
+        hashed.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return torch.frombuffer(bytearray(hashed.digest()), dtype=torch.uint8)
 
 
 def _part(tensors: Mapping[str, Tensor], kind: str, device: torch.device) -> dict[str, Tensor]:

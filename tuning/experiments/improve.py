@@ -16,7 +16,6 @@ from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_directory
-from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
 from moses_bridge.base.textio import read_lines, write_changed, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
@@ -312,17 +311,12 @@ def _table(ini: MosesIni) -> Path:
 
 
 def lay_out(given: Path, place: Path) -> None:
-    """Link a file, or compress it, if its bytes are not those of the last time: make goes by this date."""
-    known = place.with_name(f"{place.name}.sha256")
-    now = f"{file_digest(given)}  {given.resolve()}\n" if given.exists() else ""
-    if known.exists() and known.read_text() == now and (place.exists() or not now):
-        return
+    """Link a file, or compress it, under the name that the steps read."""
     place.unlink(missing_ok=True)
-    if place.suffix == ".gz" and given.suffix != ".gz" and now:
+    if place.suffix == ".gz" != given.suffix:
         write_lines(place, read_lines(given))
-    elif now:
+    elif given.exists():
         place.symlink_to(given.resolve())
-    known.write_text(now)
 
 
 def _step(work: Path, name: str, command: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_i
 from moses_bridge.formats.moses_ini_edits import new_ini
 from moses_bridge.formats.phrase_table import parse_row, source_column
 from moses_bridge.formats.text_notes import text_notes
+from tuning.experiments.run import check_plain
 from tuning.experiments.settings import ImproveSettings
 
 ROWS_CHECKED = 1000  # of each phrase table; the steps read all of them
@@ -98,6 +99,7 @@ def check_room(out: Path, n_bytes: int) -> None:
 
 
 def _check_out(out: Path) -> None:
+    check_plain(str(out.absolute()))
     if out.exists() and not (out.is_dir() and ((out / "work").is_dir() or not any(out.iterdir()))):
         raise InputError(out, None, "something else", "nothing, or a directory of this command")
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, NamedTuple
@@ -21,14 +21,18 @@ from moses_bridge.base.experiment import split_experiment
 from moses_bridge.base.lock import held_file
 from moses_bridge.base.programs import error_tail, find_program, handled
 from moses_bridge.base.progress import Progress, duration, estimated_lines, print_note
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps, step_lines
-from moses_bridge.base.textio import temporary_directory, write_bytes
+from moses_bridge.base.textio import temporary_directory, write_bytes, write_changed
+from moses_bridge.formats.moses_ini import read_ini
 from tuning.experiments.description import Experiment, read_experiment
-from tuning.experiments.plan import PAGE, TABLE, plan_text, table_path
-from tuning.experiments.settings import RunSettings
+from tuning.experiments.plan import PAGE, TABLE, plan_rules, plan_text, table_path
+from tuning.experiments.settings import LINKS_NAMES, RunSettings
+from tuning.loop.run_directory import INI_NAME
 
 FOLDER = Path(__file__).parent
 PLAN, CONFIG, CHANGES, MESSAGES = "plan.mk", "config", "changes.toml", "run.log"
+DIGESTS = "digests"  # below CONFIG
 # Experiments of the package: a file beside that of the scale or "", and what to make; "" is all of the page.
 PACKAGED = {
     "table1": ("", ""),
@@ -90,7 +94,7 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
     command = _command(goals, settings, out)
     out.mkdir(parents=True, exist_ok=True)
     with held_file(out / PLAN):  # the folder itself is held by the step that writes its table
-        _write(described, settings.changes, out)
+        _write(described, settings, out)
         _follow(command, _to_do(command, settings), out, steps_at_once(settings))
     for text in _results(described, goals, out):
         print(text)
@@ -102,7 +106,7 @@ def planned_steps(experiment: Sequence[str | Path], settings: RunSettings) -> li
     with temporary_directory("plan") as scratch:
         if (settings.out / CONFIG).exists():  # files that stay the same keep their dates
             shutil.copytree(settings.out / CONFIG, scratch / CONFIG)
-        _write(described, settings.changes, scratch)
+        _write(described, settings, scratch)
         return _to_do(_command(goals, settings, scratch), settings)
 
 
@@ -148,11 +152,67 @@ def _results(experiment: Experiment, goals: Sequence[str], out: Path) -> Iterato
         yield f"The same with charts and translations: {out / PAGE}"
 
 
-def _write(experiment: Experiment, changes: Sequence[str], folder: Path) -> None:
-    """Write the plan and the files of settings; those that stay the same are not touched."""
-    write_bytes(folder / PLAN, plan_text(experiment).encode())
-    write_bytes(folder / CHANGES, "\n".join(changes).encode())
+def _write(experiment: Experiment, settings: RunSettings, folder: Path) -> None:
+    """Write the plan, the files of settings and the digests; those that stay the same are not touched."""
+    write_bytes(folder / CHANGES, "\n".join(settings.changes).encode())
     split_experiment([*experiment.files, folder / CHANGES], folder / CONFIG)
+    given = _given(settings)
+    _write_digests({name: files for name, (_, files) in given.items()}, folder / CONFIG / DIGESTS)
+    needs = [plan_text(experiment)]
+    for rule in plan_rules(experiment):
+        recipe = " ".join(rule.recipe)
+        names = [
+            name for name, (words, _) in given.items() if any(word in recipe for word in words)
+        ]
+        if names:
+            paths = " ".join(f"$(CONFIG)/{DIGESTS}/{name}" for name in names)
+            needs.append(f"{rule.target}: {paths}\n")
+    write_bytes(folder / PLAN, "".join(needs).encode())
+
+
+def _given(settings: RunSettings) -> dict[str, tuple[tuple[str, ...], list[Path]]]:
+    """What no step makes, and may change with its dates kept: the words of recipes that read it, and files."""
+    source, target = settings.languages
+    corpus, model = settings.corpus or settings.out / "corpus", settings.model
+    train, dev, test = (
+        [corpus / f"{part}.{suffix}" for suffix in (source, target, "groups")]
+        for part in ("train", "dev", "test")
+    )
+    ini = model / INI_NAME if model else None
+    links = settings.links or (model / LINKS_NAMES[0] if model else None)
+    targets = [path.with_suffix(f".{target}") for path in settings.trained]
+    given: dict[str, tuple[tuple[str, ...], list[Path]]] = {
+        "train": (("$(CORPUS)/train", "$(COMPARE)"), train),
+        "dev": (("$(TUNE)", "$(RERANK)"), dev),
+        "inputs": (("$(INPUTS",), [*settings.inputs] or [dev[0], test[0]]),
+        "test": (("$(TRANSLATE)",), test[:1]),
+        "references": (("$(COMPARE)", "$(REPORT)"), [*test, *settings.trained, *targets]),
+        "model": (
+            ("$(MODEL)/", "$(WHOLE_TABLE)"),
+            sorted(read_ini(ini).files()) if ini and ini.is_file() else [],
+        ),
+        "links": (("$(LINKS)",), [links] if links else []),
+        "lists": (("$(LISTS)",), [settings.lists] if settings.lists else []),
+    }
+    for file in settings.networks.glob("*/config.json") if settings.networks else ():
+        given[f"network-{file.parent.name}"] = ((f"$(NETWORKS)/{file.parent.name} ",), [file])
+    made = [(settings.out / name).absolute() for name in ("corpus", "model", "lists")]
+    return {
+        name: (words, [f for f in files if not any(map(f.absolute().is_relative_to, made))])
+        for name, (words, files) in given.items()
+    }
+
+
+def _write_digests(given: Mapping[str, Sequence[Path]], folder: Path) -> None:
+    """Write files of SHA-256. The first ones are as old as what they describe, which dates alone decide on."""
+    is_first = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    for name, files in given.items():
+        found = [file for file in files if file.is_file()]
+        write_changed(folder / name, "".join(f"{file_digest(file)}\n" for file in found).encode())
+        if is_first:
+            date = max((file.stat().st_mtime_ns for file in found), default=0)
+            os.utime(folder / name, ns=(date, date))
 
 
 def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[str]:
@@ -175,13 +235,9 @@ def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[
     }  # fmt: skip
     words = {name: [str(value) for value in each if value != ""] for name, each in values.items()}
     for word in (word for each in words.values() for word in each):
-        if not PLAIN.fullmatch(word):
-            raise ConfigError(
-                f"found {word!r}, expected letters, digits and . _ - + / @ alone, because make and a shell "
-                "read it; name another place, or a link to this one"
-            )
+        check_plain(word)
     given = [f"{name}={' '.join(each)}" for name, each in words.items() if each]
-    options = ["-f", str(FOLDER / "rules.mk"), "-r", "-L", "--silent", "--no-print-directory"]
+    options = ["-f", str(FOLDER / "rules.mk"), "-r", "--silent", "--no-print-directory"]
     options += [f"--jobs={at_once}", f"SHELL={programs['bash']}", *given]
     options += [f"PLAN={folder / PLAN}", f"CONFIG={folder / CONFIG}"]
     return [
@@ -189,6 +245,15 @@ def _command(goals: Sequence[str], settings: RunSettings, folder: Path) -> list[
         *options,
         *([f"{settings.out}/{goal}" for goal in goals] or ["all"]),
     ]
+
+
+def check_plain(word: str) -> None:
+    """Refuse (ConfigError) a path that make or a shell would not read as it is."""
+    if not PLAIN.fullmatch(word):
+        raise ConfigError(
+            f"found {word!r}, expected letters, digits and . _ - + / @ alone, because make and a shell read "
+            "it; name another place, or a link to this one"
+        )
 
 
 def _environment() -> dict[str, str]:

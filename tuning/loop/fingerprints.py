@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from moses_bridge.formats.weights import check_complete
 from tuning.loop.run_directory import WEIGHTS_NAME, TuningRun
 
 NAMES_SHOWN = 10
+# Of a model's directory, what no command reads.
+UNREAD = re.compile(r"/(model_card\.md|events\.out\.tfevents\.[^/]*)$")
 MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model has about ten
 
 
@@ -41,7 +44,8 @@ class ParallelText:
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
     """Check that the inis, tables and commands' files of runs, by directory, are those of the tuning.
 
-    A run without hashes passes if it has a weight for each feature of its ini.
+    Cards and event files of models, which no command reads, may differ. A run without hashes passes if it has a
+    weight for each feature of its ini.
 
     Raises:
         InputError: an ini is malformed or missing, a file named in it is missing, or a run has no weight for
@@ -58,7 +62,8 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
             now |= of_inis[run.ini]
             for name, command in run.commands().items():
                 now |= of_command(name, command)
-        changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
+        differ = (key for key in hashes | now if hashes.get(key) != now.get(key))
+        changed = sorted(key for key in differ if not UNREAD.search(key))
         if changed:
             raise ConfigError(
                 f"{directory}: {_first_of(changed)} changed since the tuning of its weights with {run.ini}; "

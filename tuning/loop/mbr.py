@@ -222,16 +222,20 @@ class MbrChoice:
         self, matrices: Matrices, kept: dict[str, Matrix], sentences: Sequence[Sentence]
     ) -> Iterator[Matrix]:
         most = max(len(sentence.distinct) for sentence in sentences)
-        for block in blocks_of(sentences, max(1, PAIRS_AT_ONCE // most**2)):
+        n_written, blocks = len(kept), [*blocks_of(sentences, max(1, PAIRS_AT_ONCE // most**2))]
+        for block in blocks:
             new = {key: each for each in block if (key := self._key(each)) not in kept}
             found = kept | dict(zip(new, matrices([*new.values()]) if new else [], strict=True))
-            if new and self.cache:
+            if self.cache:
                 kept.update(found)
-                with (
-                    unless_full(self.cache, "the matrices are not kept"),
-                    open_write(self.cache) as file,
-                ):
-                    np.savez(file, **kept)  # type: ignore[arg-type]
+                # All are written each time, so only once there are twice as many.
+                if len(kept) > (n_written if block is blocks[-1] else 2 * n_written):
+                    n_written = len(kept)
+                    with (
+                        unless_full(self.cache, "the matrices are not kept"),
+                        open_write(self.cache) as file,
+                    ):
+                        np.savez(file, **kept)  # type: ignore[arg-type]
             yield from (_means(each, found[self._key(each)]) for each in block)
 
     def _key(self, sentence: Sentence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -244,6 +245,14 @@ class Optimised:
     bleu: float
     restarts: list[float] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
+    digest: str = ""  # of an earlier version
+
+
+def optimised_digest(record: Mapping[str, Any], weights: Weights) -> str:
+    """A digest of what the optimiser found from the weights of a decoding, for `read_optimised`."""
+    content = {key: value for key, value in record.items() if key != "digest"}
+    text = json.dumps([weights, content], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_optimised(path: Path, weights: Weights) -> Optimised:
@@ -252,7 +261,10 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
     InputError if the file is missing, damaged or something else, or has other features.
     """
     what = "what the optimiser found"
-    found = open_record_of(Optimised, read_json(path), path, what, REMOVE)
+    record = read_json(path)
+    found = open_record_of(Optimised, record, path, what, REMOVE)
+    if found.digest and found.digest != optimised_digest(record, weights):
+        raise InputError(path, None, "other numbers than were written", what, REMOVE)
     check_finite(asdict(found), path)
     if {name: len(row) for name, row in found.weights.items()} != {
         name: len(row) for name, row in weights.items()

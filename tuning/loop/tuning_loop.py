@@ -39,6 +39,7 @@ from tuning.loop.run_directory import (
     best_iteration,
     caution_of,
     claim,
+    optimised_digest,
     read_optimised,
     refuse_written,
     save_run,
@@ -275,7 +276,8 @@ class Loop:
             result = optimize(pool, np.array(starts), search, seed, self.jobs)
             found = grouped_weights(result.weights)
             found = {name: values for name, values in found.items() if name in iteration.weights}
-            write_json(path, asdict(result) | {"weights": iteration.weights | found})
+            optimised = asdict(result) | {"weights": iteration.weights | found}
+            write_json(path, optimised | {"digest": optimised_digest(optimised, iteration.weights)})
         record = read_optimised(path, iteration.weights)
         iteration.pool_bleu = record.bleu
         iteration.restarts, iteration.frozen = record.restarts, record.frozen

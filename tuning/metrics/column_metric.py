@@ -156,7 +156,8 @@ class NumberCommand:
         if new:
             self._numbers.update(zip(new, self.ask([*new.values()]), strict=True))
             if self._cache is not None:
-                lines = [f"{key} {number!r}".encode() for key, number in self._numbers.items()]
+                pairs = (f"{key} {number!r}" for key, number in self._numbers.items())
+                lines = [f"{pair} {_check(pair.encode())}".encode() for pair in pairs]
                 with unless_full(self._cache, "the numbers are not kept"):
                     write_lines(self._cache, lines)
         return [self._numbers[key] for key in keys]
@@ -198,5 +199,16 @@ class NumberCommand:
 
 def _cached(path: Path) -> Iterable[tuple[str, float]]:
     for line_number, line in enumerate(read_lines(path), start=1):
-        key, _, number = line.partition(b" ")
+        pair, _, check = line.rpartition(b" ")
+        if line_number == 1:
+            has_checks = b" " in pair  # earlier versions wrote none
+        if has_checks and check.decode("ascii", "replace") != _check(pair):
+            hint = "Remove this line, or the file"
+            raise InputError(path, line_number, "another line than was written", "its number", hint)
+        key, _, number = (pair if has_checks else line).partition(b" ")
         yield key.decode("ascii", "replace"), finite_number(number, path, line_number)
+
+
+def _check(pair: bytes) -> str:
+    """The check of a key and its number: a disk may have changed them."""
+    return hashlib.sha256(pair).hexdigest()[:16]

@@ -67,7 +67,8 @@ def _write_forms(table: Table, as_json: str, out: Path, lead: Sequence[str] = ()
     contents = {suffix: RENDERERS[form](*table, lead) for suffix, form in SUFFIXES.items()}
     with held_directory(out.parent):
         for suffix, content in (contents | {"json": as_json}).items():
-            write_bytes(out.with_suffix(f".{suffix}"), content.encode())
+            data = content.encode(errors="backslashreplace")  # names of files need not be UTF-8
+            write_bytes(out.with_suffix(f".{suffix}"), data)
     return contents["txt"]
 
 

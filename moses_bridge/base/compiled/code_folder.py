@@ -82,14 +82,17 @@ def verify(folder: Path) -> None:
     atexit.register(add_to_list, folder)
     listed = set()
     with alone():
-        with contextlib.suppress(FileNotFoundError):
-            listed = set((folder / SUMS).read_bytes().splitlines(keepends=True))
-        for path in folder.glob(KEPT):
-            state = _state(path)
-            if _line(path) in listed:
-                _KNOWN[path] = state
-            else:
-                path.unlink()
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                listed = set((folder / SUMS).read_bytes().splitlines(keepends=True))
+            for path in folder.glob(KEPT):
+                state = _state(path)
+                if _line(path) in listed:
+                    _KNOWN[path] = state
+                else:
+                    path.unlink()
+        except OSError:  # a directory or a link in the place of a file
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import numpy as np
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.machine import n_processors
+from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
@@ -147,4 +148,8 @@ def load_ctranslate2(
         raise InputError(
             directory, None, f"a model that fails to load ({told})", expected
         ) from error
+    if model.compute_type.startswith("int8"):
+        print_note(
+            f"note: {directory}: weights of 8 bits; values differ from those of the model that was converted"
+        )
     return CTranslate2Scorer(model, Subwords(directory, settings))

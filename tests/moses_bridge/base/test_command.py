@@ -133,6 +133,21 @@ def test_our_own_bugs_keep_their_traceback() -> None:
     assert isinstance(result.exception, ZeroDivisionError)
 
 
+def test_an_interrupt_while_options_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """click would make a status of 1 of it."""
+
+    def interrupt(is_quiet: bool) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("moses_bridge.base.progress.quiet", interrupt)
+
+    @program
+    def prog() -> None:
+        """Do nothing."""
+
+    assert CliRunner().invoke(prog, ["--quiet", "show"]).exit_code == 130
+
+
 def test_an_interrupted_process() -> None:
     command = [*MOSES_BRIDGE, "--quiet", "check", "-"]
     with subprocess.Popen(

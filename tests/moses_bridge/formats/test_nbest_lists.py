@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,13 @@ def test_features_that_cdec_leaves_out_are_0(tmp_path: Path) -> None:
         b"LanguageModel= %b PassThrough= %b WordPenalty= %b PhraseModel0= %b" % row for row in rows
     ]
     assert [features for _, _, features in read(CDEC, "joshua", tmp_path, 1)] == expected
+
+
+def test_a_list_that_is_read_twice_is_no_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"pipe: found a pipe, expected a file. .* read twice"):
+        next(checked(pipe, "joshua", 1))
 
 
 def test_sockeyes_scores_are_turned_so_that_more_is_better(tmp_path: Path) -> None:

@@ -141,7 +141,11 @@ def test_one_loop_serves_both_types(dtype: torch.dtype, other: torch.dtype) -> N
     torch.testing.assert_close(tensors[1], (2 * tensors[0].float()).to(other), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("function", [lambda: widened(1.0), lambda: narrowed(1.0, 1.0)])
-def test_what_only_compiled_code_has_says_so(function: Any) -> None:
-    with pytest.raises(NotImplementedError, match="compiled code only"):
-        function()
+@pytest.mark.parametrize("number", [0.0, 1.5, -3.25, 1.00390625, 3e38])
+def test_python_alone_widens_and_narrows_as_compiled_code(number: float) -> None:
+    """As under NUMBA_DISABLE_JIT=1."""
+    wide, narrow = torch.tensor(number), torch.tensor(number).bfloat16()
+    bits = np.uint16(narrow.view(torch.uint16).item())
+    assert narrowed(np.float32(number), bits) == bits
+    assert widened(bits) == narrow.float().item()
+    assert narrowed(np.float32(number), np.float32(0)) == widened(np.float32(number)) == wide.item()

@@ -229,6 +229,34 @@ def test_data_that_were_lost_are_computed_again(tmp_path: Path, left: int) -> No
     assert unpacked(out) == WHOLE
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("damaged", [".partial", ".partial.json"])
+def test_data_that_a_disk_changed_are_computed_again(
+    damaged: str, suffix: str, tmp_path: Path
+) -> None:
+    out = tmp_path / f"o{suffix}"
+    data, state = killed(out, 3)
+    if damaged == ".partial":
+        content = bytearray(data.read_bytes())
+        content[5] ^= 1
+        data.write_bytes(content)
+    else:
+        record = json.loads(state.read_text())
+        record["progress"]["blocks"] = 2
+        state.write_text(json.dumps(record))
+    assert write(out, resume=True) == [0, 1, 2, 3, 4]
+    assert unpacked(out) == WHOLE
+
+
+def test_a_state_of_an_earlier_version_is_continued(tmp_path: Path) -> None:
+    """It has no digest."""
+    _, state = killed(tmp_path / "o", 3)
+    record = json.loads(state.read_text())
+    del record["digest"]
+    state.write_text(json.dumps(record))
+    assert write(tmp_path / "o", resume=True) == [3, 4]
+
+
 def test_a_state_without_data(tmp_path: Path) -> None:
     out = tmp_path / "out"
     data, _ = killed(out, 3)

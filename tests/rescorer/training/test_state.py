@@ -78,7 +78,26 @@ def test_progress_is_what_json_holds(tmp_path: Path) -> None:
     save_training_state(tmp_path, {"a": layer.state_dict()}, optimizer, progress)
     saved = load_training_state(tmp_path, ("a",), layer, optimizer)
     assert saved is not None and saved[1] == progress
-    assert set(load_tensors(tmp_path / TRAINING_STATE)) == {"a/weight", "a/bias", "progress"}
+    names = {"a/weight", "a/bias", "progress", "digest"}
+    assert set(load_tensors(tmp_path / TRAINING_STATE)) == names
+
+
+def test_a_state_with_another_number_is_refused(tmp_path: Path) -> None:
+    """A whole file, which safetensors takes."""
+    layer = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1)
+    save_training_state(tmp_path, {"w": layer.state_dict()}, optimizer, {})
+    path = tmp_path / TRAINING_STATE
+    numbers = layer.weight.detach().numpy().tobytes()
+    content = path.read_bytes()
+    path.write_bytes(content.replace(numbers, bytes([numbers[0] ^ 1]) + numbers[1:]))
+    assert path.read_bytes() != content
+    with pytest.raises(InputError, match="found other numbers than were saved"):
+        load_training_state(tmp_path, ("w",), layer, optimizer)
+    tensors = load_tensors(path)
+    del tensors["digest"]  # as of an earlier version
+    save_tensors(path, tensors)
+    assert load_training_state(tmp_path, ("w",), layer, optimizer) is not None
 
 
 def test_a_state_that_was_cut_is_named(tmp_path: Path) -> None:

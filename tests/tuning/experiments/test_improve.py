@@ -69,37 +69,27 @@ def settings(tmp_path: Path) -> ImproveSettings:
 
 
 @pytest.mark.parametrize("name", ["table", "table.gz"])
-def test_a_file_replaced_by_an_older_one_is_laid_out_anew(tmp_path: Path, name: str) -> None:
-    """make goes by dates, which a text that comes out of an archive brings along."""
+def test_a_file_is_laid_out_again_as_it_is(tmp_path: Path, name: str) -> None:
     given, place = tmp_path / name, tmp_path / "work" / "phrase-table.gz"
     place.parent.mkdir()
-
-    def laid_out(text: bytes, date: int) -> None:
+    for text in (b"one", b"two"):
         write_lines(given, [text])
-        os.utime(given, ns=(date, date))
         lay_out(given, place)
         assert [*read_lines(place)] == [text]
-
-    def is_new() -> bool:
-        """Whether it was made since this was last asked."""
-        date = place.lstat().st_mtime_ns
-        os.utime(place, ns=(1, 1), follow_symlinks=False)
-        return date != 1
-
-    laid_out(b"one", 10**18)
-    assert is_new()
-    laid_out(b"one", 10**18)
-    assert not is_new()
-    laid_out(b"two", 10**17)
-    assert is_new()
-    place.unlink()  # by somebody else
-    laid_out(b"two", 10**17)
-    assert is_new()
+        before = place.read_bytes()
+        lay_out(given, place)
+        assert place.read_bytes() == before
     moved = given.rename(tmp_path / f"moved.{name}")
     lay_out(moved, place)
-    assert is_new()
-    moved.unlink()
-    lay_out(moved, place)
+    assert [*read_lines(place)] == [b"two"]
+
+
+def test_documents_that_are_no_longer_given_are_taken_away(tmp_path: Path) -> None:
+    given, place = tmp_path / "train.groups", tmp_path / "work.groups"
+    given.touch()
+    lay_out(given, place)
+    given.unlink()
+    lay_out(given, place)
     assert not os.path.lexists(place)
 
 

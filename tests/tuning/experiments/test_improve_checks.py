@@ -71,6 +71,14 @@ def rewritten_table(text: str) -> Edit:
     )
 
 
+@pytest.mark.parametrize("name", ["a b", "a#b", "a\nb", "caf\udce9", "e\u0301", "a'b"])
+def test_a_folder_that_make_could_not_name_is_refused(settings: ImproveSettings, name: str) -> None:
+    """Also where it is above the working directory."""
+    for out in (settings.out.with_name(name), settings.out.with_name(name) / "better"):
+        with pytest.raises(UserError, match="expected letters, digits and"):
+            check_inputs(dataclasses.replace(settings, out=out))
+
+
 def test_a_good_system_is_counted_and_described(settings: ImproveSettings) -> None:
     facts = check_inputs(settings)
     assert (facts.n_rows, facts.n_words, facts.n_dev, facts.n_test) == (3, 9, 2, 2)

@@ -164,6 +164,61 @@ def test_text_that_was_fetched_is_finished_though_its_files_are_not_equally_old(
     assert planned_steps(["mine.toml"], fetched) == []
 
 
+MODEL_INI = """\
+[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=1 path={path} input-factor=0 output-factor=0
+[weight]
+TranslationModel0= 0.2
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "anew"),
+    [
+        ("corpus/train.fr", ["table.json", "report.html"]),
+        ("corpus/dev.fr", STEPS[2:]),
+        ("corpus/dev.en", STEPS[1:]),
+        ("corpus/test.fr", ["table.json", "report.html"]),
+        ("given/phrase-table", STEPS[1:]),
+    ],
+)
+def test_what_changed_with_its_date_and_size_kept_is_made_anew(
+    place: Path, file: str, anew: list[str]
+) -> None:
+    """make itself looks at dates alone, and never at files that an ini names."""
+    (place / "given").mkdir()
+    (place / "given" / "phrase-table").write_text("a ||| b ||| 0.5\n")
+    (place / "given" / "moses.ini").write_text(
+        MODEL_INI.format(path=place / "given" / "phrase-table")
+    )
+    given = replace(settings(), model=Path("given"))
+    run_experiment(["mine.toml"], given)
+    run_experiment(["mine.toml"], given)
+    before = logged()
+    assert sorted(before) == sorted(STEPS[1:])
+    changed, old = place / file, (place / file).stat()
+    changed.write_bytes(changed.read_bytes().replace(b"a", b"c"))
+    os.utime(changed, ns=(old.st_atime_ns, old.st_mtime_ns))
+    assert {step.name for step in planned_steps(["mine.toml"], given)} == set(anew)
+    run_experiment(["mine.toml"], given)
+    assert sorted(logged()[len(before) :]) == sorted(anew)
+    assert planned_steps(["mine.toml"], given) == []
+
+
+def test_a_corpus_in_place_of_the_fetched_one_is_noticed_though_it_is_older(place: Path) -> None:
+    run_experiment(["mine.toml"], RunSettings(out=Path("b")))
+    for file in Path("corpus").iterdir():
+        os.utime(file, ns=(1, 1))
+    assert len(planned_steps(["mine.toml"], settings())) == len(STEPS)
+
+
+def test_a_build_of_an_earlier_version_is_finished(place: Path) -> None:
+    """It has no digests yet."""
+    run_experiment(["mine.toml"], settings())
+    shutil.rmtree("b/config/digests")
+    assert planned_steps(["mine.toml"], settings()) == []
+
+
 def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
     Path("b").mkdir()
     with held_file(Path("b/plan.mk")), pytest.raises(UserError, match="another command writes"):

@@ -173,6 +173,27 @@ def test_a_file_keeps_the_matrices(tmp_path: Path) -> None:
     assert numbers == [0, 2, 3] and found == [[[21, 42], [22, 44]], [[11]], [[39, 0], [30, 0]]]
 
 
+@pytest.mark.parametrize("ends_at", [None, 40])
+def test_the_matrices_are_written_a_few_times_and_most_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_at: int | None
+) -> None:
+    """All of them are written each time: once a sentence would be 64 times."""
+    monkeypatch.setattr(mbr_by_command, "PAIRS_AT_ONCE", 1)
+    written, path = list[int](), tmp_path / "kept.npz"
+    savez = np.savez
+    monkeypatch.setattr(
+        np, "savez", lambda file, **kept: (written.append(len(kept)), savez(file, **kept))
+    )
+    sentences = [Sentence(number, b"x", [b"a", b"b c"]) for number in range(64)]
+    likeness = likeness_of(MbrChoice("bleu", cache=str(path)))
+    for number, _ in enumerate(likeness(sentences)):
+        if number == ends_at:
+            break
+    assert len(written) <= 8 and written[-1] > (ends_at or 63) / 2
+    with np.load(path) as file:
+        assert len(file.files) == written[-1]
+
+
 def test_matrices_of_other_hypotheses_or_another_metric_are_not_taken(tmp_path: Path) -> None:
     path = str(tmp_path / "kept.npz")
     first = Sentence(0, b"x", [b"a", b"b c"])

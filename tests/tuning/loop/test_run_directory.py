@@ -28,6 +28,7 @@ from tuning.loop.run_directory import (
     caution_of,
     claim,
     load_run,
+    optimised_digest,
     read_optimised,
     save_run,
 )
@@ -222,6 +223,24 @@ def test_of_many_changed_files_some_are_named(tmp_path: Path) -> None:
     assert f"{tmp_path}: {named} and 21 others changed since the tuning" in str(raised.value)
 
 
+def test_what_nothing_reads_of_a_model_may_change(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "model_card.md", "events.out.tfevents.12.training"):
+        (model / name).write_bytes(b"1")
+    ini = tmp_path / "moses.ini"
+    ini.write_text("[feature]\nDistortion\n[weight]\nDistortion0= 1\n")
+    run = run_of({"Distortion0": [0.5]}, [])
+    run.ini, run.nbest_features = str(ini), [NBestFeature("X0", f"score {model}")]
+    run.hashes = {"ini": sha(ini.read_bytes())} | fingerprint_commands(run.commands())
+    (model / "model_card.md").write_bytes(b"2")
+    (model / "events.out.tfevents.12.training").rename(model / "events.out.tfevents.34.training")
+    check_unchanged({tmp_path: run})
+    (model / "config.json").write_bytes(b"2")
+    with pytest.raises(ConfigError, match=r": X0/.*config\.json changed since the tuning"):
+        check_unchanged({tmp_path: run})
+
+
 def test_a_model_of_several_runs_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,3 +359,18 @@ def test_what_an_optimiser_found_is_checked(tmp_path: Path, text: str, fault: st
     path.write_text(text)
     with pytest.raises(InputError, match=rf"optimised\.json: .*{fault}"):
         read_optimised(path, A)
+
+
+def test_what_an_optimiser_found_from_other_weights_or_with_other_numbers_is_refused(
+    tmp_path: Path,
+) -> None:
+    path, start = tmp_path / "iter01.optimised.json", {"LM0": [0.25]}
+    record = {"bleu": 30.5, "weights": A, "restarts": [30.5, 29.0], "frozen": []}
+    record["digest"] = optimised_digest(record, start)
+    path.write_text(json.dumps(record))
+    assert read_optimised(path, start).weights == A
+    with pytest.raises(InputError, match="found other numbers than were written"):
+        read_optimised(path, {"LM0": [0.5]})
+    path.write_text(json.dumps(record | {"bleu": 30.6}))
+    with pytest.raises(InputError, match="Remove the file to repeat the optimisation"):
+        read_optimised(path, start)

@@ -267,6 +267,21 @@ def test_a_column_is_asked_for_once_and_kept(command: str) -> None:
     assert float(COLUMN.value(np.array(expected).sum(axis=0))) == np.mean([r[0] for r in expected])
 
 
+def test_a_kept_number_that_was_damaged_is_refused(command: str) -> None:
+    texts = ([[b"xx"]], [b"s"], command, Path("cache"))
+    ColumnReferences(*texts).statistics([(0, b"a"), (0, b"ab")])
+    lines = Path("cache").read_text().splitlines()
+    key, number, check = lines[1].split()
+    for wrong in (f"{key} 1{number} {check}", f"{key} {number[:-1]}"):
+        Path("cache").write_text(f"{lines[0]}\n{wrong}\n")
+        with pytest.raises(InputError, match="cache:2: found another line than was written"):
+            ColumnReferences(*texts)
+    # Earlier versions wrote no checks.
+    Path("cache").write_text("".join(line.rpartition(" ")[0] + "\n" for line in lines))
+    assert ColumnReferences(*texts).statistics([(0, b"ab")]).tolist() == [[20102, 1]]
+    assert Path("asked").read_text().split() == ["2"]
+
+
 OPEN = """\
 import sys
 open("started", "a").write("x")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, read_comparison
 from tuning.report.verdict import human_agreement, verdict
 from tuning.report.write import write_comparison
 
@@ -126,6 +127,13 @@ def test_metrics_that_disagree() -> None:
 def test_a_system_alone_has_no_verdict(tmp_path: Path) -> None:
     assert verdict(Comparison([])) == verdict(Comparison([BASELINE])) == []
     assert write_comparison(Comparison([BASELINE]), tmp_path).startswith("  system dev BLEU")
+
+
+def test_a_system_may_be_named_by_a_file_that_is_no_utf8(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    write_comparison(Comparison([replace(BASELINE, system=name)]), tmp_path)
+    assert "caf\\udce9" in (tmp_path / "table.txt").read_text()
+    assert read_comparison(tmp_path / "table.json").rows[0].system == name
 
 
 def test_it_is_on_top_of_each_form(tmp_path: Path) -> None:

@@ -159,17 +159,18 @@ $(FOLDS)/$(BEST).gz: $(FOLDS)/folds $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz)
 	$(BIN)/moses-bridge join-folds $^ --out $@
 # $(call of_best,FILES,OPTIONS): what joins the best way; the networks of columns are those of the table alone.
 of_best = $(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,$(1),--networks $(D)/without/$(notdir $(B)) --lists $(FOLDS)/$(BEST).gz \
-    --trained $(CORPUS)/train.$(SOURCE) --trained $(D)/corpus/train.$(SOURCE) $(2))
+    --links $(D)/links/own --trained $(CORPUS)/train.$(SOURCE) --trained $(D)/corpus/train.$(SOURCE))
 # $(call copied,TABLE): a table of the best way, beside that of the ways.
 copied = rm -rf $(@D); cp -r $(OF_BEST)/$(1) $(@D)
 $(D)/columns/table.json: $(FOLDS)/$(BEST).gz
 	$(call of_table_alone,$(call of_seeds,$(DOMAIN_NETWORKS)),--lists $<)
 	$(call of_best,domain/table.json)
 	$(call copied,domain)
-# The NNJM of the table's text is there already, and is not made anew from the domain's: a copy is newer than the domain's model.
+# The NNJM of the table's text is there already, and is not made anew from the domain's: a copy is newer than the domain's model
+# and links.
 $(D)/nnjm/table.json: $(D)/columns/table.json $(B)/nnjm/trained
 	rm -rf $(OF_BEST)/nnjm; cp -r $(B)/nnjm $(OF_BEST)/nnjm
-	$(call of_best,domain-nnjm/table.json,--links $(D)/links/own)
+	$(call of_best,domain-nnjm/table.json)
 	$(call copied,domain-nnjm)
 endif
 

@@ -180,6 +180,20 @@ def test_what_is_not_listed_is_removed(listed: bytes, tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize("name", ["function.nbi", SUMS])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_file_is_removed(name: str, is_link: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "other.nbi").write_bytes(b"kept")
+    if is_link:
+        (folder / name).symlink_to("nowhere")
+    else:
+        (folder / name).mkdir()
+    verify.__wrapped__(folder)
+    assert not [*folder.glob("*.nbi")] and not (folder / SUMS).is_dir()
+
+
 def test_what_another_process_keeps_anew_is_listed_anew(tmp_path: Path) -> None:
     path, other = tmp_path / "function.nbi", tmp_path / "other"
     for content in (b"of this process", b"of another one"):

@@ -59,6 +59,21 @@ def test_a_language_model_has_the_values_of_the_converted_one(
     np.testing.assert_allclose(scorer.values(PAIRS), sums, atol=1e-4, rtol=0)
 
 
+def test_weights_of_8_bits_are_told(
+    marian: Path, converted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ctranslate2.converters import TransformersConverter
+
+    names = ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"]
+    small = converted.with_name("ct2-int8")
+    TransformersConverter(str(marian), copy_files=names).convert(str(small), quantization="int8")
+    load(converted)
+    assert capsys.readouterr().err == ""
+    values = load(small).values(PAIRS)
+    assert f"note: {small}: weights of 8 bits" in capsys.readouterr().err
+    assert np.abs(values - load(converted).values(PAIRS)).max() > 1e-3
+
+
 def test_a_text_longer_than_the_language_model_is_refused(converted_gpt2: Path) -> None:
     """The end is predicted after 64 subwords: the first is <s>."""
     scorer, long = load(converted_gpt2), b" ".join([b"maison"] * 80)
