@@ -16,6 +16,7 @@ from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.json_files import read_record, write_json
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.provenance import file_digest
 from moses_bridge.base.steps import LOG_NAME, run_step
 from moses_bridge.base.textio import read_lines, write_changed, write_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, MosesIni, read_ini
@@ -311,11 +312,16 @@ def _table(ini: MosesIni) -> Path:
 
 
 def lay_out(given: Path, place: Path) -> None:
-    """Link a file, or compress it, under the name that the steps read."""
-    place.unlink(missing_ok=True)
+    """Link a file, or compress it once for the same bytes, under the name that the steps read."""
     if place.suffix == ".gz" != given.suffix:
-        write_lines(place, read_lines(given))
-    elif given.exists():
+        known, digest = place.with_name(f"{place.name}.sha256"), file_digest(given).encode()
+        if place.is_symlink() or not (known.exists() and known.read_bytes() == digest):
+            place.unlink(missing_ok=True)
+            write_lines(place, read_lines(given))
+            known.write_bytes(digest)
+        return
+    place.unlink(missing_ok=True)
+    if given.exists():
         place.symlink_to(given.resolve())
 
 
