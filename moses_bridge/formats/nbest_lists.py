@@ -50,6 +50,7 @@ from moses_bridge.formats.nbest import (
     read_nbest,
     sentence_number,
     with_feature,
+    without_escaped_bars,
 )
 from moses_bridge.formats.words import split_words
 
@@ -67,6 +68,11 @@ HYPOTHESIS = "H-id or D-id <tab> score <tab> words"
 SENTENCE = 'a sentence: {"hypotheses": [{"text": "...", "features": {"NAME": number}}]}'
 OF_SOCKEYE = 'a line of sockeye: {"translations": ["..."], "scores": [number]}'
 OF_HYPOTHESES = ("translations", "scores", "translations_factors", "features")  # lists of sockeye
+
+
+def bars_of(form: ListFormat) -> Callable[[bytes], bytes]:
+    """What undoes the escapes that `write_moses_list` puts into texts of this format."""
+    return without_escaped_bars if form in ESCAPES_BARS else bytes
 
 
 def write_moses_list(

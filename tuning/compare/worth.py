@@ -27,6 +27,7 @@ from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import StrPath, read_lines, temporary_directory, write_lines
 from moses_bridge.formats.nbest import check_feature_name, finite_number, with_feature
+from moses_bridge.formats.nbest_lists import bars_of
 from tuning.compare.system_outputs import read_documents
 from tuning.loop.list_features import ListFeatures, feature_of_model
 from tuning.loop.rerank import ListedText, dense_features, with_features
@@ -124,7 +125,7 @@ def worth(
         full = with_features(text, folder / "list.gz", added, None, form)
         for name, path in (columns or {}).items():
             _add_column(full, name, path)
-        pool = read_pool([full], counter)
+        pool = read_pool([full], counter, bars_of(list_format))
     if reason := nothing_to_learn(pool):
         raise ConfigError(f"{text.nbest}: {reason}")
     return worth_of_pool(pool, documents[pool.sentence_ids], seed)

@@ -21,8 +21,8 @@ from moses_bridge.base.lock import held_file
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import StrPath, count_lines, open_directory, write_lines
-from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
-from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
+from moses_bridge.formats.nbest import parse_features, read_nbest
+from moses_bridge.formats.nbest_lists import bars_of, write_moses_list
 from moses_bridge.formats.text_notes import say_notes
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.list_features import (
@@ -183,7 +183,7 @@ def rerank_lists(
                 for part, text in texts.items()
             }
         _check_same_features(lists, texts)
-        pool = read_pool([lists["dev"]], references)
+        pool = read_pool([lists["dev"]], references, bars_of(config.list_format))
         learned = _learn(pool, names, config, seed, jobs, init_weights)
         rows = [weights for _, _, weights in learned]
         chosen = {part: _chosen(lists[part], rows, texts[part], config) for part in texts}
@@ -294,6 +294,5 @@ def _chosen(
     nbest: Path, rows: Sequence[Weights], text: ListedText, config: RerankConfig
 ) -> list[list[bytes]]:
     """The words chosen by each of the weights, as the text's own format has them."""
-    unescaped = without_escaped_bars if config.list_format in ESCAPES_BARS else bytes
     chosen = best_of_each(nbest, rows, count_lines(text.source))
-    return [[*map(unescaped, output)] for output in chosen]
+    return [[*map(bars_of(config.list_format), output)] for output in chosen]

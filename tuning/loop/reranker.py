@@ -23,14 +23,8 @@ from moses_bridge.base.textio import (
     temporary_directory,
     write_lines,
 )
-from moses_bridge.formats.nbest import (
-    NBestEntry,
-    format_entry,
-    parse_features,
-    read_nbest,
-    without_escaped_bars,
-)
-from moses_bridge.formats.nbest_lists import ESCAPES_BARS, WORD_PENALTY, checked
+from moses_bridge.formats.nbest import NBestEntry, format_entry, parse_features, read_nbest
+from moses_bridge.formats.nbest_lists import WORD_PENALTY, bars_of, checked
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.formats.words import split_words
 from tuning.loop.list_features import (
@@ -149,7 +143,7 @@ def apply_weights(
             write_lines(nbest_out, map(format_entry, scored))
     pairs = [(firsts[number], chosen[number]) for number in range(n_sentences)]
     parts = [[_parts(entry, listed, weights) for entry in pair] for pair in pairs]
-    unescaped = without_escaped_bars if config.list_format in ESCAPES_BARS else bytes
+    unescaped = bars_of(config.list_format)
     return Applied(
         texts=[unescaped(best.words) for _, best in pairs],
         scores=[best.total for _, best in pairs],

@@ -36,8 +36,12 @@ from tuning.optimisers.nbest_pool import (
 )
 
 
-def read_pool(nbest_paths: Sequence[StrPath], references: MetricReferences) -> NBestPool:
-    """Pool the n-best lists of several iterations.
+def read_pool(
+    nbest_paths: Sequence[StrPath],
+    references: MetricReferences,
+    unescaped: Callable[[bytes], bytes] = bytes,
+) -> NBestPool:
+    """Pool the n-best lists of several iterations; the words are counted as `unescaped` gives them.
 
     Raises:
         InputError: a line is malformed, has a value that is not a finite number, has other features
@@ -51,7 +55,7 @@ def read_pool(nbest_paths: Sequence[StrPath], references: MetricReferences) -> N
         if nbest.names not in ((), names):
             raise _other_names(path, 1, nbest.names, names)
     ids = [number for nbest in lists for number in nbest.sentence_ids]
-    texts = (text for nbest in lists for text in nbest.texts)
+    texts = (unescaped(text) for nbest in lists for text in nbest.texts)
     statistics = references.statistics(zip(ids, texts, strict=True))
     values = np.concatenate([nbest.values.reshape(-1, len(names)) for nbest in lists])
     starts = np.cumsum([0, *(len(nbest.texts) for nbest in lists)])

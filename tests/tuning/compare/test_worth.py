@@ -182,6 +182,15 @@ def test_the_function_of_python(files: dict[str, str]) -> None:
     assert found.scores[1].t > 5 and found.scores[1].gain > 0
 
 
+def test_three_bars_are_a_word_like_others(files: dict[str, str]) -> None:
+    """In the list that is made of this one they are escaped."""
+    given = files["list"], files["text"], files["text"], {"Q0": files["numbers"]}
+    expected = tuning.worth(*given, list_format="jsonl")
+    for path in map(Path, given[:2]):
+        path.write_text(path.read_text().replace(" c ", " ||| "))
+    assert tuning.worth(*given, list_format="jsonl") == expected
+
+
 def test_documents_and_the_seed_are_those_that_are_given(files: dict[str, str]) -> None:
     """Documents change the errors and halves, not the weights; the seed the noise."""
     given = files["list"], files["text"], files["text"], {"Q0": files["numbers"]}

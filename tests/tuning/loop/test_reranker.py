@@ -277,6 +277,18 @@ def test_bars_in_a_text_are_chosen_as_they_are(tmp_path: Path) -> None:
     assert [*applied.texts] == expected.splitlines()
 
 
+def test_bars_in_a_text_are_counted_as_they_are(tmp_path: Path) -> None:
+    """Escaped they would be 18 wrong characters a word, and texts with other words instead better."""
+    nbest, source, reference = files(tmp_path)
+    right = [text.replace(" ", " ||| ") for text in RIGHT]
+    reference.write_text("".join(f"{text}\n" for text in right))
+    pairs = [{text.replace("|||", "x"): -1.0, text: 1.0} for text in right]
+    lists = [[{"text": t, "features": {"LM0": v}} for t, v in pair.items()] for pair in pairs]
+    nbest.write_text("".join(json.dumps({"hypotheses": each}) + "\n" for each in lists))
+    fitted = Reranker(QUICK).fit(nbest, source, reference)
+    assert fitted.apply(nbest, source).texts == [text.encode() for text in right]
+
+
 def test_weights_of_lists_that_teach_nothing_say_so_wherever_they_are_used(tmp_path: Path) -> None:
     nbest, source, reference = files(tmp_path)
     alike = [[{"text": each} for each in (text[::-1], text)] for text in RIGHT]
