@@ -203,6 +203,18 @@ def test_minutes_end_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert 2.0 <= report.minutes < 2.3
 
 
+@pytest.mark.parametrize(("minutes", "step"), [(0.09, 1), (9.0, 2)])
+def test_a_training_of_minutes_is_evaluated_at_least_so_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, step: int
+) -> None:
+    """An update takes 6 seconds (0.1 minutes), a pass has two of them."""
+    monkeypatch.setattr(loop.time, "monotonic", Clock(6.0).monotonic)
+    settings = {"evaluations_per_epoch": 1, "evaluation_minutes": minutes, "patience": 1000}
+    new_trainer(tmp_path, [1.0] * 99, max_minutes=2.0, **settings)[1].run(resume=False)
+    updates = [line["update"] for line in read_log(tmp_path)]
+    assert updates[:4] == [step * n for n in (1, 2, 3, 4)]
+
+
 def test_minutes_are_those_of_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop.time, "monotonic", Clock(6.0).monotonic)
     for n_calls in (1, 2):

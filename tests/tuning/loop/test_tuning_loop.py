@@ -520,6 +520,23 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     assert len(good_from_the_start.iterations) == 2
 
 
+@pytest.mark.parametrize(
+    ("setting", "n_iterations", "end"),
+    [
+        ("min_weight_change", 1, "weights settled"),  # no weight moves by more than 2
+        ("min_pool_gain", 2, "no further gain expected on the pool"),
+    ],
+)
+def test_a_run_ends_by_the_changes_and_gains_of_its_settings(
+    setting: str, n_iterations: int, end: str, system: FixedSystem, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(loop, "load_optimizer", scripted([SO_SO, BAD, GOOD], [], 1000.0))
+    settings: dict[str, Any] = {setting: 2000.0}
+    result = system.run(tmp_path / "run", config=replace(system.config, **settings))
+    assert (len(result.iterations), result.end) == (n_iterations, end)
+
+
 @pytest.mark.parametrize("scale", [5.0, 0.05])
 def test_only_the_scale_of_weights_is_no_change(
     system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: float

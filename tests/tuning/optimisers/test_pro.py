@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from tests.tuning.optimisers.pools import RIGHT, WRONG, pool_of_choices
 from tuning.metrics.bleu import bleu
 from tuning.optimisers import pro
-from tuning.optimisers.contract import Bounds, OptimizerConfig
+from tuning.optimisers.contract import Bounds, OptimizerConfig, ProConfig
 from tuning.optimisers.nbest_pool import NBestPool, make_pool
 from tuning.optimisers.pro import _best_between, _draw_pairs, _interpolate, _regress, optimize_pro
 
@@ -47,6 +47,11 @@ def test_a_sweep_that_gains_too_little_is_the_last() -> None:
     assert _interpolate(pool, start, targets, bounds, second)[1] == whole
     weights, trace = _interpolate(pool, start, targets, bounds, 1.001 * first)
     assert trace == whole[:2]
+    short, long = (
+        optimize_pro(pool, targets[0][None], OptimizerConfig(pro=ProConfig(min_gain)), 2, 1).trace
+        for min_gain in (99.0, 0.0)
+    )
+    assert len(long) > 2 and short == long[:2]
     assert bleu(pool.statistics_of(weights)) == pytest.approx(whole[1])
 
 

@@ -10,7 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from moses_bridge.base.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
+from moses_bridge.base.compiled.number_reader import (
+    NO_NUMBER,
+    is_exact,
+    read_number,
+    read_whole,
+    value_of,
+)
 
 
 @njit
@@ -49,6 +55,20 @@ def test_a_number_ends_where_it_ends(text: bytes, end: int, value: float) -> Non
 )
 def test_what_is_no_number_is_told(text: bytes) -> None:
     assert number_in(text)[0] == NO_NUMBER
+
+
+@njit
+def whole(text: Any) -> Any:
+    return read_whole(text, 0, len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [(b"7-", 7), (b"987654321 ", 987654321), (b"9876543210", NO_NUMBER), (b"-1", NO_NUMBER)],
+)
+def test_whole_numbers_have_at_most_nine_digits(text: bytes, number: int) -> None:
+    found, end = whole(np.frombuffer(text, np.uint8))
+    assert found == number and (number == NO_NUMBER or end == len(str(number)))
 
 
 NUMBERS = st.from_regex(rb"[+-]?[0-9]{1,25}(\.[0-9]{0,25})?(e[+-]?[0-9]{1,3})?", fullmatch=True)

@@ -150,6 +150,19 @@ def test_of_many_systems_the_best_is_picked() -> None:
     assert "value" not in pick
 
 
+def test_the_axis_reaches_to_the_last_iteration_of_any_run(
+    maker: type[Maker], tmp_path: Path
+) -> None:
+    made = maker.experiment(tmp_path, ["A"], 2, 3, False)
+    path = made.runs[0] / "weights.json"
+    value = json.loads(path.read_text())
+    path.write_text(json.dumps(value | {"iterations": value["iterations"][:1]}))
+    charts = gather(ReportInputs(runs=made.runs)).charts
+    (chart,) = (chart for chart in charts if chart.name == "dev-bleu")
+    last = max(row["iteration"] for row in rows(chart))
+    assert f'"values": {[*range(1, last + 1)]}' in json.dumps(chart.spec)
+
+
 def test_a_weight_that_is_not_tuned_is_left_out(maker: type[Maker], tmp_path: Path) -> None:
     made = maker.experiment(tmp_path, ["A"], 1, 3, False)
     path = made.runs[0] / "weights.json"

@@ -67,6 +67,12 @@ def test_cells_of_the_bleu_table() -> None:
     assert table.notes[-2:] == ["BLEU|x", "chrF|y"]
 
 
+def test_a_difference_is_sure_by_its_corrected_p_value() -> None:
+    contrast = Contrast(1.0, (0.1, 1.9), 0.03, 0.06, 0.7, True)
+    (row,) = bleu_table(Comparison([result_row("+A", contrast, 0.1)])).rows
+    assert [cell.strong for cell in row[4:8]] == [False, False, True, False]
+
+
 def test_a_control_has_columns() -> None:
     rows = [result_row("Baseline", None, 0.1), result_row("noise", None, 0.1)]
     table = bleu_table(Comparison(rows, control="noise"))
