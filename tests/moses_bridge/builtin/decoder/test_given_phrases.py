@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,14 @@ TABLE = (
 CONFIG = DecoderConfig(kind="builtin", nbest_factor=0)
 
 
-def nbest_of(ini: Path, line: str, xml_input: str = "pass-through") -> list[str]:
+def nbest_of(
+    ini: Path, line: str, xml_input: str = "pass-through", config: DecoderConfig = CONFIG
+) -> list[str]:
     text = ini.read_text()
     ini.write_text(f"[xml-input]\n{xml_input}\n{text}")
     source, out, nbest = (ini.parent / name for name in ("in", "out", "nbest"))
     source.write_text(line + "\n")
-    with open_decoder(ini, CONFIG, 1) as decoder:
+    with open_decoder(ini, config, 1) as decoder:
         decoder.decode(source, out, None, nbest, 500)
     ini.write_text(text)
     return nbest.read_text().split("\n")[:-1]
@@ -62,6 +65,13 @@ def test_it_is_like_a_row_of_the_table(
     found = nbest_of(write_bigram_model(TABLE), line, xml_input)
     assert len(found) > 3
     assert found == nbest_of(write_bigram_model(table), "u v w")
+
+
+def test_it_has_no_word_links_as_an_unknown_word_has(write_bigram_model: Write) -> None:
+    line, config = 'q <n translation="z">v</n>', replace(CONFIG, alignment=True)
+    found = nbest_of(write_bigram_model(TABLE), line, "exclusive", config)
+    links = {entry.split(" ||| ")[1].strip(): entry.rpartition("|||")[2] for entry in found}
+    assert links == {"q z": " 0-0 ", "z q": " 0-1 "}
 
 
 def in_four(ini: Path) -> Path:
