@@ -146,7 +146,8 @@ def test_extras_have_the_packages_of_their_modules() -> None:
 def test_what_the_code_imports_is_a_dependency_or_of_an_extra() -> None:
     core = {name_of(line) for line in PROJECT["dependencies"]}
     imported = {name for package in OWN for name in imports_of(ROOT / package)}
-    brought = {"markupsafe", "huggingface_hub", "llvmlite"}  # by Jinja2, transformers and numba
+    # By Jinja2, transformers, numba, and PyTorch's builds for GPUs.
+    brought = {"markupsafe", "huggingface_hub", "llvmlite", "triton"}
     found = imported - set(sys.stdlib_module_names) - OWN - core - brought
     assert found == EXTRAS
 
