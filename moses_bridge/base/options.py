@@ -12,6 +12,7 @@ import os
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -22,7 +23,8 @@ from moses_bridge.base.config import (
     Limit,
     choices,
     default_of,
-    load_config,
+    from_mapping,
+    load_toml,
     unwrapped,
     with_options,
 )
@@ -103,7 +105,14 @@ class ConfigOptions:
 
     def settings_of(self, kind: type[Kind], defaults: Kind | None = None) -> Kind:
         """The settings of the file, overridden by options with keys; errors as of `load_config`."""
-        return with_options(load_config(kind, self.config, defaults), keys_set_by(self))
+        return with_options(
+            from_mapping(kind, self._table, str(self.config), defaults), keys_set_by(self)
+        )
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        """What the file says, read once: it may be a pipe."""
+        return {} if self.config is None else load_toml(self.config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,8 @@ FILES: Mapping[str, str] = {
     "phrase-table": "".join(
         f"{source} ||| {target} ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" for source, target in WORDS
     ),
-    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n"
-    * 1000,  # for `vocabulary.MANY_PHRASES`
+    # For `vocabulary.MANY_PHRASES`.
+    "many-rows": "a ||| x ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 2 2 1\n" * 1000,
     "reordering-table": "".join(
         f"{source} ||| {target} ||| 0.2 0.2 0.6 0.2 0.2 0.6\n" for source, target in WORDS
     ),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -306,6 +307,16 @@ def test_defaults_of_a_gpu(folder: Path) -> None:
     assert (settings.loop.learning_rate, settings.loop.n_epochs) == (4e-3, 12)
     assert settings.loop.patience == EncDecTrainingConfig().loop.patience
     assert TrainOptions(out=folder / "out").settings() == EncDecTrainingConfig()
+
+
+def test_settings_from_a_pipe_are_read_once_on_a_gpu(folder: Path) -> None:
+    ends = os.pipe()
+    os.write(ends[1], b"shortlist = 77")
+    os.close(ends[1])
+    options = TrainOptions(out=folder / "out", config=Path(f"/dev/fd/{ends[0]}"))
+    settings: Any = options.settings(on_gpu=True)
+    os.close(ends[0])
+    assert (settings.batch_pairs, settings.shortlist) == (4096, 77)
 
 
 @pytest.mark.parametrize(
