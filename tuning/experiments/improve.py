@@ -315,7 +315,8 @@ def lay_out(given: Path, place: Path) -> None:
     """Link a file, or compress it once for the same bytes, under the name that the steps read."""
     if place.suffix == ".gz" != given.suffix:
         known, digest = place.with_name(f"{place.name}.sha256"), file_digest(given).encode()
-        if place.is_symlink() or not (known.exists() and known.read_bytes() == digest):
+        is_own = place.exists() and not place.is_symlink()
+        if not (is_own and known.exists() and known.read_bytes() == digest):
             place.unlink(missing_ok=True)
             write_lines(place, read_lines(given))
             known.write_bytes(digest)

@@ -79,6 +79,9 @@ def test_a_file_is_laid_out_again_as_it_is(tmp_path: Path, name: str) -> None:
         before = place.read_bytes(), place.stat().st_mtime_ns
         lay_out(given, place)
         assert (place.read_bytes(), place.stat().st_mtime_ns) == before
+    place.unlink()
+    lay_out(given, place)
+    assert [*read_lines(place)] == [b"two"]
     moved = given.rename(tmp_path / f"moved.{name}")
     lay_out(moved, place)
     assert [*read_lines(place)] == [b"two"]
