@@ -81,7 +81,9 @@ def _of_program(program: str, group: click.Group) -> str:
     names = HELP_NAMES["help_option_names"]  # click keeps the first ones that it sees
     context = click.Context(group, info_name=program, help_option_names=names)
     parts = [f"## {program}\n\n{_help_text(group)}\n"]
-    commands = [group.commands[name] for name in group.list_commands(context)]
+    commands = [
+        each for name in group.list_commands(context) if (each := group.get_command(context, name))
+    ]
     for section, members in groupby(commands, lambda command: str(getattr(command, "section", ""))):
         first = [(str(each.name), _first(each)) for each in members]
         lines = [

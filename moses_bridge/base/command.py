@@ -6,6 +6,7 @@ import contextlib
 import copy
 import errno
 import inspect
+import itertools
 import multiprocessing
 import os
 import resource
@@ -14,7 +15,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -223,17 +225,24 @@ class CommandGroup(click.Group):
     Attributes:
         extra: the extra to name for a missing module of several extras.
         renamed: new names of commands whose old ones are of moses-bridge alone, by the old one.
+        sections: names of commands by the module that has them, by the title below which the help lists them.
     """
 
     command_class = Command
     extra: Extra = "build"
     renamed: Mapping[str, str] = {}
+    sections: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
 
-    def add_section(self, title: str, commands: Iterable[Command]) -> None:
-        """Add commands that the help lists below a title."""
-        for command in commands:
-            command.section = title
-            self.add_command(command)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, from its module if it was not asked for before; None if there is none."""
+        for title, modules in self.sections.items():
+            for module, names in modules.items():
+                if cmd_name in names and cmd_name not in self.commands:
+                    members = vars(import_module(module)).values()
+                    found = next(each for each in members if getattr(each, "name", "") == cmd_name)
+                    found.section = title
+                    self.add_command(found)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -245,27 +254,34 @@ class CommandGroup(click.Group):
                 f"`{ctx.info_name} {args[0]}` is called `{new}`; for plain text: `moses-bridge {args[0]}`"
             )
         first, two = args[0], " ".join(args[:2])
-        if two in self.commands:
+        names = self.list_commands(ctx)
+        if two in names:
             return super().resolve_command(ctx, [two, *args[2:]])
-        words = {name.partition(" ")[::2]: each for name, each in self.commands.items()}
-        own = {second: each for (word, second), each in words.items() if word == first and second}
-        if own and first not in self.commands:  # for its help
-            return first, click.Group(first, own, context_settings=HELP_NAMES), args[1:]
+        seconds = [name.removeprefix(f"{first} ") for name in names if name.startswith(f"{first} ")]
+        if seconds and first not in names:  # for its help
+            own = click.Group(first, context_settings=HELP_NAMES)
+            for each in seconds:
+                if command := self.get_command(ctx, f"{first} {each}"):
+                    own.add_command(command, each)
+            return first, own, args[1:]
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, in the order in which they were added."""
-        return list(self.commands)
+        """The names of the commands: those of the sections, then those added by themselves."""
+        modules = [module for each in self.sections.values() for module in each.values()]
+        return list(dict.fromkeys([*itertools.chain(*modules), *self.commands]))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections: each command with the first sentence of its help."""
-        longest = max(map(len, self.commands), default=0)
+        names = self.list_commands(ctx)
+        longest = max(map(len, names), default=0)
         limit = formatter.width - 6 - longest
         rows: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            title = getattr(command, "section", Command.section)
-            row = (name.ljust(longest), command.get_short_help_str(limit))
-            rows.setdefault(title, []).append(row)
+        for name in names:
+            if command := self.get_command(ctx, name):
+                title = getattr(command, "section", Command.section)
+                row = (name.ljust(longest), command.get_short_help_str(limit))
+                rows.setdefault(title, []).append(row)
         for title in rows:
             with formatter.section(title):
                 formatter.write_dl(rows[title])

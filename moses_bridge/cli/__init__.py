@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from moses_bridge.cli import corpus, decode, steps, tables
 
 
 @program
@@ -14,8 +13,12 @@ def main() -> None:
     """
 
 
-main.add_section("Make text", corpus.COMMANDS)
-main.add_section("Make and check tables", tables.COMMANDS)
-main.add_section("Combine models of several corpora", tables.COMBINING)
-main.add_section("Translate", decode.COMMANDS)
-main.add_section("Run experiments", steps.COMMANDS)
+main.sections = {
+    "Make text": {"moses_bridge.cli.corpus": ("corpus", "select", "folds", "join-folds")},
+    "Make and check tables": {
+        "moses_bridge.cli.tables": ("build", "align", "lexicon", "filter", "prune", "check")
+    },
+    "Combine models of several corpora": {"moses_bridge.cli.tables": ("combine", "mix-models")},
+    "Translate": {"moses_bridge.cli.decode": ("translate", "decode", "score-nbest")},
+    "Run experiments": {"moses_bridge.cli.steps": ("config", "step", "steps")},
+}

@@ -234,6 +234,3 @@ def join_folds(
 
     n_entries = join_lists(folds, nbest, out)
     click.echo(f"{n_entries:,} translations", err=True)
-
-
-COMMANDS = (corpus, select, folds, join_folds)

@@ -169,6 +169,3 @@ def score_nbest(
     from moses_bridge.formats.weights import weights_over_ini
 
     score_entries(ini, source, nbest, out, weights_over_ini(weights, ini) if weights else None)
-
-
-COMMANDS = (translate, decode, score_nbest)

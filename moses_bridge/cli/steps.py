@@ -67,6 +67,3 @@ def steps(log: Annotated[FileOrStdin, ARGUMENT]) -> None:
 
     for line in step_lines(read_steps(log)):
         click.echo(line)
-
-
-COMMANDS = (config_command, step, steps)

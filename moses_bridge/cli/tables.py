@@ -369,7 +369,3 @@ def mix_models(
             f"without {report.n_unknown:,} words of no model",
             err=True,
         )
-
-
-COMMANDS = (build, align, lexicon, filter_command, prune, check)
-COMBINING = (combine, mix_models)

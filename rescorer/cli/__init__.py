@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from rescorer.cli import generate, look, score, train, warm
 from rescorer.contract.compute import let_waiting_threads_sleep
 
 
@@ -15,8 +14,12 @@ def main() -> None:
 
 main.extra = "views"
 main.renamed = {"translate": "decode"}
-main.add_section("Train", train.COMMANDS)
-main.add_section("Score", score.COMMANDS)
-main.add_section("Look inside", look.COMMANDS)
-main.add_section("Generate and decode", generate.COMMANDS)
-main.add_section("Install", warm.COMMANDS)
+main.sections = {
+    "Train": {"rescorer.cli.train": ("train", "expected-bleu")},
+    "Score": {"rescorer.cli.score": ("score", "merge", "nbest", "lines", "serve")},
+    "Look inside": {
+        "rescorer.cli.look": ("neighbors", "preferences", "map", "perplexity", "align")
+    },
+    "Generate and decode": {"rescorer.cli.generate": ("generate", "decode")},
+    "Install": {"rescorer.cli.warm": ("warm",)},
+}

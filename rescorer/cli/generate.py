@@ -157,6 +157,3 @@ def decode(options: DecodeOptions, search: BeamOptions, device: DeviceOptions) -
     text, out = str(options.text), str(options.out)
     n_unknown = translate(generator, text, search.config(options.nbest_size), out, lists, words)
     click.echo(f"{n_unknown} <unk> left in the translations", err=True)
-
-
-COMMANDS = (generate, decode)

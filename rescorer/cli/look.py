@@ -315,6 +315,3 @@ def align(options: AlignOptions, device: DeviceOptions) -> None:
     error = align_pairs(reader, pairs, str(options.out), weights_out, drawn, options.min_weight)
     if error is not None:
         click.echo(f"{options.links}: {error}", err=True)
-
-
-COMMANDS = (neighbors, preferences, map_command, perplexity, align)

@@ -357,6 +357,3 @@ def serve(
     scorer = ngram_scorer_of_model(model, computing.compute, computing.trust_code)
     _print_log_z(model, computing.unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
-
-
-COMMANDS = (score, merge, nbest, lines, serve)

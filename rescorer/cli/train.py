@@ -275,6 +275,3 @@ def _next_command(arch: str, data: Path, out: Path) -> str:
     if ini.exists():
         words += ["--ini", ini, "--ini-out", out / "moses.ini"]
     return shlex.join(map(str, words))
-
-
-COMMANDS = (train, expected_bleu)

@@ -171,6 +171,3 @@ def warm() -> None:
     Otherwise each compiles its own part at its first use. It takes about a minute, once.
     """
     compile_all()
-
-
-COMMANDS = (warm,)

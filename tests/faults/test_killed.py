@@ -204,7 +204,8 @@ def test_all_commands_that_resume_are_counted() -> None:
     found = {
         f"{program} {name}"
         for program, group in GROUPS.items()
-        for name, command in group.commands.items()
-        if any("--resume" in parameter.opts for parameter in command.params)
+        for name in group.list_commands(click.Context(group))
+        if (command := group.get_command(click.Context(group), name))
+        and any("--resume" in parameter.opts for parameter in command.params)
     }
     assert found == {*RESUMED, *ELSEWHERE}

@@ -140,7 +140,10 @@ def commands() -> Iterator[tuple[str, click.Command]]:
     """All commands of the three packages: "rescorer score", and what click knows of it."""
     for program, group in GROUPS.items():
         assert isinstance(group, CommandGroup)
-        for name, command in group.commands.items():
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
             yield f"{program} {name}", command
 
 

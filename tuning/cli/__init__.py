@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from moses_bridge.base.command import program
-from tuning.cli import compare, letters, report, run, tune
 
 
 @program
@@ -13,8 +12,14 @@ def main() -> None:
 
 main.extra = "report"
 main.renamed = {"translate": "decode"}
-main.add_section("Find weights", tune.COMMANDS)
-main.add_section("Decode and compare", compare.COMMANDS)
-main.add_section("Spell and pronounce", letters.COMMANDS)
-main.add_section("Report", report.COMMANDS)
-main.add_section("Run an experiment", (*run.COMMANDS, *report.PLANNING))
+main.sections = {
+    "Find weights": {"tuning.cli.tune": ("tune", "rerank", "optimize")},
+    "Decode and compare": {
+        "tuning.cli.compare": ("evaluate", "worth", "decode", "compare", "gains", "pool", "scan")
+    },
+    "Spell and pronounce": {
+        "tuning.cli.letters": ("letters train", "letters predict", "letters evaluate")
+    },
+    "Report": {"tuning.cli.report": ("plot", "report")},
+    "Run an experiment": {"tuning.cli.run": ("run", "run improve"), "tuning.cli.report": ("plan",)},
+}

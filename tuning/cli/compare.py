@@ -378,6 +378,3 @@ def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
             raise ConfigError(twice.format(name))
         named[name] = value
     return named
-
-
-COMMANDS = (evaluate, worth, decode, compare, gains, pool, scan)

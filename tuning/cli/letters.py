@@ -98,6 +98,5 @@ def evaluate(
     click.echo(table_of(system, test, jobs, dictionary))
 
 
-COMMANDS = (train, predict, evaluate)
-for each in COMMANDS:
+for each in (train, predict, evaluate):
     each.name = f"letters {each.name}"

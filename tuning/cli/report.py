@@ -91,7 +91,3 @@ def plan(
         click.echo(plan_graph(experiment), nl=False)
     else:
         write_bytes(out, plan_text(experiment).encode())
-
-
-COMMANDS = (plot, report)
-PLANNING = (plan,)

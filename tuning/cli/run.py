@@ -89,4 +89,3 @@ def improve(options: ImproveOptions) -> None:
 
 
 improve.name = "run improve"
-COMMANDS = (run, improve)

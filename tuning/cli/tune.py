@@ -30,7 +30,7 @@ from moses_bridge.base.options import (
     option,
 )
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import References, SearchOptions, TextOptions
+from tuning.cli.options import References, TextOptions
 from tuning.compare.target_text import TokenizerName
 from tuning.metrics.by_name import MbrMetricName
 from tuning.optimisers.by_name import OptimizerName
@@ -41,6 +41,25 @@ if TYPE_CHECKING:
     from tuning.loop.settings import RerankConfig, TuningConfig
     from tuning.metrics.by_name import MetricChoice
     from tuning.optimisers.contract import OptimizerConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(ConfigOptions):
+    """Options of finding weights.
+
+    Attributes:
+        optimizer: Algorithm that finds the weights.
+        metric: Metric that the weights maximise: bleu, chrf, ter, word-accuracy, line-accuracy, cer or column;
+            or several with weights, as bleu=0.5,chrf=0.5.
+        metric_command: Command that computes --metric column: {hypotheses}, {source} and {reference} become
+            paths, and it writes a number for each line to {out}.
+        nbest_size: Number of distinct translations per sentence in an n-best list.
+    """
+
+    optimizer: Annotated[OptimizerName | None, option(key="optimizer")] = None
+    metric: Annotated[str | None, option(key="metric", metavar="METRIC")] = None
+    metric_command: Annotated[str | None, option(key="metric_command")] = None
+    nbest_size: Annotated[Positive | None, option(key="nbest_size")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,6 +408,3 @@ def optimize(options: OptimizeOptions) -> None:
     for name in set(result.frozen) - set(settings.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))
-
-
-COMMANDS = (tune, rerank, optimize)

@@ -331,7 +331,7 @@ def _program() -> click.Group:
         """Train."""
         click.echo(f"{options.table} {options.out} {options.settings()}")
 
-    prog.add_section("Make", [train])
+    prog.add_command(train)
     return prog
 
 
@@ -387,8 +387,9 @@ def _grouped() -> CommandGroup:
         """Find faults."""
         raise InputError("t", 3, "x", "y")
 
-    prog.add_section("Make", [train])
-    prog.add_section("Look", [check])
+    train.section, check.section = "Make", "Look"
+    prog.add_command(train)
+    prog.add_command(check)
     return prog
 
 
@@ -468,7 +469,8 @@ def test_a_command_of_two_words_is_found_before_that_of_the_first_word() -> None
         click.echo(f"improved {size}")
 
     improve.name = "run improve"
-    main.add_section("All", (run, improve))
+    main.add_command(run)
+    main.add_command(improve)
     told = CliRunner().invoke(main, ["run", "improve", "--size", "3"])
     assert told.output == "improved 3\n"
     assert CliRunner().invoke(main, ["run", "table1"]).output == "ran table1\n"
@@ -486,6 +488,6 @@ def test_the_first_of_two_words_has_a_help(words: list[str]) -> None:
         """Learn spellings."""
 
     train.name = "letters train"
-    main.add_section("All", [train])
+    main.add_command(train)
     told = CliRunner().invoke(main, words).output
     assert "Usage: main letters" in told and "train  Learn spellings." in told

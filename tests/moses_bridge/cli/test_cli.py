@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -53,6 +54,12 @@ TM= 0.2 0.2
 """
 
 
+def found(name: str) -> click.Command:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    return command
+
+
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(
         main, [str(argument) for argument in arguments], prog_name="moses-bridge"
@@ -70,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_commands_are_listed() -> None:
-    assert sorted(main.commands) == sorted(COMMANDS)
+    assert sorted(main.list_commands(click.Context(main))) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -88,7 +95,7 @@ def test_the_example_in_each_help_is_a_right_command_line(
         if "." in argument or (name, argument) in READ:
             Path(argument).parent.mkdir(parents=True, exist_ok=True)
             Path(argument).touch()
-    main.commands[name].make_context(name, arguments)
+    found(name).make_context(name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_wrong_command_lines(folder: Path, arguments: list[str], found: str) -> 
 
 def test_the_prefix_of_a_corpus_may_be_a_directory_too(folder: Path) -> None:
     languages = ["--source-language", "en", "--target-language", "fr"]
-    context = main.commands["build"].make_context(
+    context = found("build").make_context(
         "build", ["--corpus", str(folder), *languages, "--out", "model"]
     )
     assert context.params["corpus_prefix"] == folder
