@@ -221,3 +221,10 @@ def test_one_malformed_row_more_is_refused(limit: int, line: int) -> None:
         list(bad_rows.well_formed(numbered(rows), "table"))
     assert (caught.value.path, caught.value.line) == ("table", line)
     assert len(bad_rows.rows) == limit
+
+
+def test_a_negative_score_is_malformed_among_probabilities_alone() -> None:
+    rows = [*numbered([b"x ||| y ||| -1"])]
+    assert [*BadRows(0).well_formed(rows, "table")] == rows
+    with pytest.raises(InputError, match="table:1: "):
+        list(BadRows(0, are_probs=True).well_formed(rows, "table"))

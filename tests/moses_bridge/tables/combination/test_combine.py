@@ -161,6 +161,11 @@ def test_counts_weigh_as_much_by_default(tables: list[Path]) -> None:
     assert report.weights == ((1.0, 1.0),) * 4
 
 
+def test_added_counts_keep_ten_digits(tables: list[Path]) -> None:
+    rows, _ = combined(tables, CombineConfig("counts", ((1, 1.23456789),)))
+    assert rows[1].split(b" ||| ")[4] == b"7.46913578 10.17283945 4.23456789"
+
+
 @pytest.mark.parametrize("unknown", ["renormalise", "zero"])
 def test_weights_are_fitted_to_each_score(tables: list[Path], tmp_path: Path, unknown: str) -> None:
     dev = tmp_path / "extract"
@@ -212,7 +217,10 @@ def test_the_command(tables: list[Path], tmp_path: Path) -> None:
         ([FIRST[0], b"a ||| y ||| 1 1 1 one"], "bad:2: found the score 'one'"),
         ([FIRST[0], b"a ||| y ||| 1 1 1 1 ||| 0-0"], r"bad:2: found '', expected count\(target\)"),
         ([b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 0 1 1"], "bad:1: found a count of 0"),
-        ([FIRST[0], FIRST[2].replace(b"5 2 2", b"6 2 2")], r"bad:2: found a count\(target\) of 6"),
+        (
+            [FIRST[0], FIRST[2].replace(b"5 2 2", b"6 2 2")],
+            r"bad:2: found a count\(target\) of 6, expected 5 as in row 1, which",
+        ),
         ([], "bad: found no rows"),
     ],
 )

@@ -75,6 +75,8 @@ def test_networks_are_found_in_commands_and_beside_tables(
     feature = NBestFeature("CSLM0", f"rescorer nbest {{nbest}} --model={cslm} --out {{out}}")
     decoder = {"neural_lm": [f"NNJM0=rescorer serve '{nnjm}' --unnormalized"]}
     run = TuningRun(str(ini), {}, 0.0, 1, 100, decoder, [feature])
-    again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [feature])
+    (tmp_path / "link").symlink_to(cslm)
+    linked = NBestFeature("CSLM0", f"rescorer nbest {{nbest}} --model={tmp_path}/link {{out}}")
+    again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [linked])
     found = networks_of_runs([run, again])
     assert [os.path.basename(path) for path in found] == ["cslm", "nn jm", "encdec"]
