@@ -171,7 +171,12 @@ def test_steps_with_versions_and_machines() -> None:
 def test_steps_and_networks_with_their_units() -> None:
     step = Step("a", "make a", "1.5", "2026-01-01T10:11:12+00:00", 125.0, 61.0, 3_400_000, 0, "box")
     table = step_table([step, replace(step, name="b", seconds=3725.0)])
-    assert [cell.text for cell in table.rows[0][2:]] == ["2 min 05 s", "1 min 01 s", "3 MB", "make a"]
+    assert [cell.text for cell in table.rows[0][2:]] == [
+        "2 min 05 s",
+        "1 min 01 s",
+        "3 MB",
+        "make a",
+    ]
     assert table.notes[0].startswith("All steps, one after the other: 1 h 04 min")
     points = [LogPoint(0, 0.0, 0.0, None, 6.5), LogPoint(1200, 1.25, 33.46, 5.0, 4.3216)]
     curves = {"net": LearningCurve("net", "cslm", points), "new": LearningCurve("new", "", [])}
@@ -194,4 +199,10 @@ def test_what_a_run_tuned_is_said_without_what_was_left_out() -> None:
     decoder = {"stack_size": 50, "lmbr": None, "neural_lm": [], "cube": False}
     run = TuningRun("moses.ini", {}, 30.0, 7, 100, decoder, [feature])
     (row,) = command_table({"r": run}).rows
-    assert [c.text for c in row] == ["r", "moses.ini", "100", "stack_size 50", "CSLM0: rescorer nbest"]
+    assert [c.text for c in row] == [
+        "r",
+        "moses.ini",
+        "100",
+        "stack_size 50",
+        "CSLM0: rescorer nbest",
+    ]
