@@ -167,7 +167,10 @@ def test_added_counts_keep_ten_digits(tables: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("unknown", ["renormalise", "zero"])
-def test_weights_are_fitted_to_each_score(tables: list[Path], tmp_path: Path, unknown: str) -> None:
+def test_weights_are_fitted_to_each_score(
+    tables: list[Path], tmp_path: Path, unknown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(combine, "PAIRS_AT_ONCE", 1)
     dev = tmp_path / "extract"
     write_lines(
         dev, [b"a ||| x ||| 0-0", b"q ||| x ||| 0-0", b"a ||| z ||| 0-0", b"a ||| x ||| 0-0"]
