@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.moses_ini import MIXTURE_KIND, Feature, member_names, read_ini
 from moses_bridge.formats.moses_ini_edits import (
     format_weight,
     new_ini,
@@ -290,3 +291,10 @@ def test_a_new_ini_has_the_features_of_moses(golden: Path) -> None:
 )
 def test_weights_have_no_exponent(weight: float, text: bytes) -> None:
     assert format_weight(weight) == text
+
+
+def test_members_of_groups_and_components_of_mixtures() -> None:
+    group = Feature("PhraseDictionaryGroup", "G0", {"members": "A,,B", "components": "C"})
+    assert member_names(group) == ["A", "B"]
+    assert member_names(replace(group, kind=MIXTURE_KIND)) == ["C"]
+    assert member_names(replace(group, arguments={})) == []
