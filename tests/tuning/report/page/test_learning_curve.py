@@ -63,7 +63,7 @@ def test_losses_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
 def test_networks_are_found_in_commands_and_beside_tables(
     maker: type[Maker], tmp_path: Path
 ) -> None:
-    cslm, nnjm, encdec = (maker.network(tmp_path, name) for name in ("cslm", "nn jm", "encdec"))
+    cslm, nnjm, encdec = (maker.network(tmp_path, name) for name in ("cs=lm", "nn jm", "encdec"))
     table = tmp_path / "phrase-table.gz"
     ini = tmp_path / "moses.ini"
     ini.write_text(
@@ -79,4 +79,4 @@ def test_networks_are_found_in_commands_and_beside_tables(
     linked = NBestFeature("CSLM0", f"rescorer nbest {{nbest}} --model={tmp_path}/link {{out}}")
     again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [linked])
     found = networks_of_runs([run, again])
-    assert [os.path.basename(path) for path in found] == ["cslm", "nn jm", "encdec"]
+    assert [os.path.basename(path) for path in found] == ["cs=lm", "nn jm", "encdec"]
