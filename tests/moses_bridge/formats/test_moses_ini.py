@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import MIXTURE_KIND, Feature, member_names, read_ini
+from moses_bridge.formats.moses_ini import (
+    MIXTURE_KIND,
+    Feature,
+    first_line,
+    limit_of,
+    member_names,
+    read_ini,
+)
 from moses_bridge.formats.moses_ini_edits import (
     format_weight,
     new_ini,
@@ -298,3 +305,11 @@ def test_members_of_groups_and_components_of_mixtures() -> None:
     assert member_names(group) == ["A", "B"]
     assert member_names(replace(group, kind=MIXTURE_KIND)) == ["C"]
     assert member_names(replace(group, arguments={})) == []
+
+
+def test_a_limit_is_in_the_first_line_with_a_text_of_its_section(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text("[mapping]\n0 T 0\n[distortion-limit]\n\n# a\n6\n7\n")
+    assert first_line(read_ini(tmp_path / "moses.ini"), "distortion-limit") == (6, "6")
+    (tmp_path / "moses.ini").write_text("[mapping]\n0 T 0\n[distortion-limit]\n# a\nx\n")
+    with pytest.raises(InputError, match=r"moses\.ini:5: found distortion-limit: 'x'"):
+        limit_of(read_ini(tmp_path / "moses.ini"), "distortion-limit")

@@ -12,7 +12,12 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.cli import main
 from moses_bridge.tables.combination import combine, merged_tables, table_values
-from moses_bridge.tables.combination.combine import CombineConfig, CombineReport, combine_tables
+from moses_bridge.tables.combination.combine import (
+    CombineConfig,
+    CombineReport,
+    combine_tables,
+    read_dev_pairs,
+)
 
 # p(f|e) lex(f|e) p(e|f) lex(e|f) ||| links ||| count(e) count(f) count(f, e)
 FIRST = [
@@ -195,6 +200,15 @@ def test_a_table_of_a_text_gives_the_same_weights_as_its_pairs(
     _, of_table = combined(tables, CombineConfig("counts"), tmp_path / "table")
     assert of_pairs.weights == of_table.weights and len(of_table.cross_entropies) == 1
     assert max(of_table.weights[0]) == 1
+
+
+def test_all_rows_of_a_pair_of_a_text_count(tmp_path: Path) -> None:
+    rows = [b"a ||| x ||| 0-0", b"b ||| x ||| 0-0", b" a |||x ||| 0-0 0-1"]
+    write_lines(tmp_path / "extract", rows)
+    assert read_dev_pairs(tmp_path / "extract") == {(b"a", b"x"): 2, (b"b", b"x"): 1}
+    row = b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 3 4 2.5"
+    write_lines(tmp_path / "table", [row, row])
+    assert read_dev_pairs(tmp_path / "table") == {(b"a", b"x"): 5}
 
 
 def test_the_command(tables: list[Path], tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_other_measures() -> None:
 def test_columns_without_any_text_are_left_out() -> None:
     table = Table("x", ["a", "b", "c"], [[Cell("1"), Cell(""), Cell("", 2.0)]] * 2)
     assert table.without_empty_columns().columns == ["a"]
+    assert table.is_number == [False, False, True]
+    assert Table("x", ["a", "b"], []).is_number == [False, False]
 
 
 def test_a_run_has_the_time_and_memory_of_its_steps(tmp_path: Path) -> None:
