@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
-from tuning.compare.comparison import Contrast
-from tuning.compare.gains import Gain, Gains
 from tuning.compare.output_scores import OutputScores, SystemScores
 from tuning.compare.scan import Measures, Scan, ScanPoint
 from tuning.report.pictures import plot_scan
-from tuning.report.tables import gains_table, scan_table, system_row
+from tuning.report.tables import scan_table, system_row
 from tuning.report.write import format_scores, write_scan
 
 NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
@@ -107,25 +105,3 @@ def test_a_system_has_the_means_of_its_files() -> None:
     assert (row["system"], row["files"], row["BLEU"], row["s.d."]) == ("S", "2", "31.92", "0.71")
     assert (row["1/2/3/4-gram"], row["detok. BLEU"]) == ("60.5/40.5/30.0/20.0", "30.50")
     assert system_row(SystemScores("S", ["a"], means, {}, [SCORES]))["s.d."] == "*"
-
-
-def test_gains_have_signs_and_digits() -> None:
-    sure = Contrast(1.254, (-0.5, 2.004), 0.00314, 0.0301, 0.7, True)
-    worse = Contrast(-0.126, (-1.0, 0.8), 0.5, 0.75, 0.654, True)
-    row, alone = gains_table(
-        Gains("+A", [Gain("t1", 30.126, sure, worse, sure, 3), Gain("t2", 9, sure, None, None, 1)])
-    )[0]
-    expected = [
-        "t1",
-        "30.13",
-        "+1.25",
-        "-0.50..+2.00",
-        "0.0031",
-        "0.0301",
-        "+1.25",
-        "-0.13",
-        "0.7500",
-        "3",
-    ]
-    assert [*row.values()] == expected
-    assert [alone[name] for name in ("control", "vs control", "its Holm")] == ["", "", ""]
