@@ -412,6 +412,8 @@ def test_what_the_command_layer_cannot_know_is_refused_when_it_is_written(tmp_pa
     path = tmp_path / "0001.png"
     path.write_bytes(b"input")
     with protected([path]):
+        with protected([path]):
+            pass
         with pytest.raises(ConfigError, match="named twice"), open_write(path) as stream:
             stream.write(b"output")
         with open_write(tmp_path / "other") as stream:

@@ -23,6 +23,8 @@ def test_what_is_written_is_read_by_any_reader(tmp_path: Path) -> None:
     write_json(tmp_path / "new" / "value.json", value)
     assert json.loads((tmp_path / "new" / "value.json").read_text()) == value
     assert read_json(tmp_path / "new" / "value.json") == value
+    write_json(tmp_path / "value.json", {"a": [1]})
+    assert (tmp_path / "value.json").read_bytes() == b'{\n "a": [\n  1\n ]\n}\n'
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,11 @@ def test_observations_of_no_model_do_not_count() -> None:
         fitted_weights(observations([[0, 0]]))
 
 
+def test_a_model_that_never_has_a_say_gets_the_least_weight() -> None:
+    seen = observations([[0.5, 0], [0.2, 0]], [[1, 0], [1, 0]])
+    assert fitted_weights(seen) == pytest.approx([1, LEAST_WEIGHT])
+
+
 def test_no_weight_is_zero() -> None:
     weights = fitted_weights(observations([[0.5, 0.0]]))
     assert weights == pytest.approx([1, LEAST_WEIGHT], rel=1e-5)

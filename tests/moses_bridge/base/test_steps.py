@@ -54,6 +54,7 @@ def test_a_block_of_this_process_is_logged_unless_it_fails(tmp_path: Path) -> No
     with recorded_step(log, "run", "tuning tune"):
         time.sleep(0.05)
     (step,) = read_steps(log)
+    assert (step.name, step.command, step.status) == ("run", "tuning tune", 0)
     assert 0.05 <= step.seconds < 30
     assert step.peak_memory <= 1024 * max(
         resource.getrusage(who).ru_maxrss

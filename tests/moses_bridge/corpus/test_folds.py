@@ -106,8 +106,9 @@ def test_too_few_documents_and_folds_are_refused(tmp_path: Path) -> None:
     text = text_of(tmp_path, ["a", "b", "a", "b"], 4)
     with pytest.raises(InputError, match="at least one for each of 3 folds"):
         cut_folds(text, tmp_path / "out", 3)
-    with pytest.raises(ConfigError, match="found 1 folds, expected 2"):
-        cut_folds(text, tmp_path / "out", 1)
+    for number in (1, 101):
+        with pytest.raises(ConfigError, match=f"found {number} folds, expected 2 to 100"):
+            cut_folds(text, tmp_path / "out", number)
     assert not (tmp_path / "out").exists()
 
 
@@ -128,8 +129,11 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("folds", "entry", "message"),
     [
-        (["1", "x"], "0 ||| a ||| LM0= 1 ||| 1", "the number of a fold"),
-        (["1", "1"], "2 ||| a ||| LM0= 1 ||| 1", "an id below 2"),
+        (["1", "x"], "0 ||| a ||| LM0= 1 ||| 1", "f:2: .* the number of a fold, 1 to 100"),
+        (["1", "0"], "0 ||| a ||| LM0= 1 ||| 1", "f:2: .*the number of a fold"),
+        (["101"], "0 ||| a ||| LM0= 1 ||| 1", "f:1: .*the number of a fold"),
+        (["100"], "0 ||| a ||| LM0= 1 ||| 1", "f: found 100 folds, expected 1, one for each"),
+        (["1", "1"], "2 ||| a ||| LM0= 1 ||| 1", "l:1: found the sentence id 2, .*an id below 2"),
         (["1", "2"], "0 ||| a ||| LM0= 1 ||| 1", "1, one for each list"),
         (["1", "1"], "0 ||| a", "at least 4"),
     ],

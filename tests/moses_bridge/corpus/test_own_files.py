@@ -177,9 +177,16 @@ def test_the_header_tells_the_direction(tmp_path: Path) -> None:
     turned = [(right, left) for left, right in PAIRS]
     assert list(catalogue_pairs(path, "fr", "en")) == turned
     assert list(catalogue_pairs(path, "en", "fr")) == PAIRS
-    assert list(catalogue_pairs(catalogue(path, ""), "en", "fr")) == PAIRS
-    with pytest.raises(InputError, match=r'found "Language: de", expected translations into fr'):
-        list(catalogue_pairs(catalogue(path, "de"), "en", "fr"))
+    for name in ("", " fr.UTF-8", "FR@euro "):
+        assert list(catalogue_pairs(catalogue(path, name), "en", "fr")) == PAIRS
+    for name in ("de", "frp"):
+        with pytest.raises(InputError, match=f'found "Language: {name}", expected translations in'):
+            list(catalogue_pairs(catalogue(path, name), "en", "fr"))
+
+
+def test_a_language_of_one_plural_form_has_it_for_plurals(tmp_path: Path) -> None:
+    (tmp_path / "x.po").write_text('msgid "a file"\nmsgid_plural "files"\nmsgstr[0] "ファイル"\n')
+    assert list(catalogue_pairs(tmp_path / "x.po", "en", "ja")) == [("files", "ファイル")]
 
 
 def test_compiled_catalogues(tmp_path: Path) -> None:

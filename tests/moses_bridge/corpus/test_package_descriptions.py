@@ -18,6 +18,7 @@ Description-en: image viewer
   * zoom, with
     the mouse
   * rotation
+ of it
  .
  It has a long
  history.
@@ -79,7 +80,7 @@ def test_descriptions_are_joined_by_sum_and_aligned_by_paragraph(tmp_path: Path)
         TextPair("viewer", "It reads e.g. PNG files.", "Elle lit p. ex. les fichiers PNG."),
         TextPair("viewer", "Features:", "Fonctionnalités :"),
         TextPair("viewer", "zoom, with the mouse", "zoom, avec la souris ;"),
-        TextPair("viewer", "rotation", "rotation."),
+        TextPair("viewer", "rotation of it", "rotation."),
         TextPair("viewer", "It has a long history.", "Son histoire est longue."),
     ]
     assert dropped == {"not aligned": 2}

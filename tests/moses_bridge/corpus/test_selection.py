@@ -99,6 +99,19 @@ def test_lines_keep_their_bytes_and_empty_ones_come_last(
     assert list(read_lines(out)) == rows[1:]
 
 
+def test_scores_are_differences_of_cross_entropy_in_nats_by_the_word(tmp_path: Path) -> None:
+    """Of "a": (-0.6 - 0.123456 + 0.5 + 0.25) ln 10 / 2, with </s> as a word."""
+    models = []
+    for name, (end, a, other) in {"in": (0.5, 0.25, 1), "out": (0.6, 0.123456, 2)}.items():
+        rows = f"-99\t<s>\n-{end}\t</s>\n-{a}\ta\n-{other}\t<unk>\n"
+        models.append(tmp_path / f"{name}.arpa")
+        models[-1].write_text(f"\\data\\\nngram 1=4\n\n\\1-grams:\n{rows}\n\\end\\\n")
+    text, scores = write(tmp_path / "text", [b"a", b"a a", b"b", b""]), tmp_path / "scores"
+    domain = Domain((), (models[0],), (models[1],))
+    select_text([text], domain, SelectConfig(), [], scores)
+    assert scores.read_text().split() == ["0.030560", "0.117499", "-1.266422", "inf"]
+
+
 def test_the_command_with_scores_alone_and_with_models(
     tmp_path: Path, mixed: list[Path], domain: list[Path]
 ) -> None:

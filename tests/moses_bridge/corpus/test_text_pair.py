@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moses_bridge.corpus.text_pair import tidy
+from moses_bridge.corpus.text_pair import TextPair, n_words, sentence_pairs, tidy
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,14 @@ from moses_bridge.corpus.text_pair import tidy
 )
 def test_text_is_repaired(broken: str, repaired: str) -> None:
     assert tidy(broken) == repaired
+
+
+def test_texts_of_as_many_sentences_are_split() -> None:
+    found = [*sentence_pairs("g", "It works. It is fast.", "Ça marche. Oui.", "en", "fr")]
+    assert found == [
+        TextPair("g", "It works.", "Ça marche."),
+        TextPair("g", "It is fast.", "Oui."),
+    ]
+    one, other = "It works. It is fast.", "Ça marche"
+    assert [*sentence_pairs(None, one, other, "en", "fr")] == [TextPair(None, one, other)]
+    assert [n_words(text) for text in ("", "a", "a b c")] == [0, 1, 3]

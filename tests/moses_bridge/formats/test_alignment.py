@@ -16,6 +16,7 @@ from moses_bridge.formats.alignment import format_links, parse_links
         (b"0-0", [(0, 0)]),
         (b"0-0 2-1  10-12\r", [(0, 0), (2, 1), (10, 12)]),
         (b" 3-1 0-0 3-1 ", [(3, 1), (0, 0), (3, 1)]),
+        (b"999999999-999999999", [(999999999, 999999999)]),
     ],
 )
 def test_links(line: bytes, links: list[tuple[int, int]]) -> None:
@@ -37,7 +38,7 @@ def test_links_of_moses_come_back(golden: Path) -> None:
         assert format_links(parse_links(line)) == line.strip()
 
 
-@pytest.mark.parametrize("link", [b"9" * 20 + b"-0", b"0-" + b"9" * 5000])
+@pytest.mark.parametrize("link", [b"9" * 20 + b"-0", b"1000000000-0", b"0-" + b"9" * 5000])
 def test_places_that_no_sentence_has_are_refused(link: bytes) -> None:
     with pytest.raises(InputError, match=r"corpus\.links:7: .*expected SOURCE-TARGET"):
         parse_links(link, "corpus.links", 7)

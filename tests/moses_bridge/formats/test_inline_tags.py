@@ -54,6 +54,7 @@ def test_words_are_found_where_blanks_are_other_ones() -> None:
         ("a <file> b", "x y", "0-0 1-1", "x <file> y"),
         ("a </b> b", "x y", "0-0 1-1", "x </b> y"),
         ("a <file> <dir>", "x", "0-0", "x <file> <dir>"),
+        ("<b>a</i> b</b> c", "z y x", "0-2 1-1 2-0", "z </i> <b>y x</b>"),
         ("<b>a</b> <i>b</i>", "x y z", "0-0 0-2 1-1", "<b>x <i>y</i> z</b>"),
         ("<b>a</b> <i>b</i>", "x y z", "0-0 0-1 1-1 1-2", "<b>x y</b> <i>z</i>"),
         ("<br/>", "", "", "<br/>"),

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.moses_ini import (
+    MIXTURE_KIND,
+    Feature,
+    first_line,
+    limit_of,
+    member_names,
+    read_ini,
+)
 from moses_bridge.formats.moses_ini_edits import (
     format_weight,
     new_ini,
@@ -290,3 +298,18 @@ def test_a_new_ini_has_the_features_of_moses(golden: Path) -> None:
 )
 def test_weights_have_no_exponent(weight: float, text: bytes) -> None:
     assert format_weight(weight) == text
+
+
+def test_members_of_groups_and_components_of_mixtures() -> None:
+    group = Feature("PhraseDictionaryGroup", "G0", {"members": "A,,B", "components": "C"})
+    assert member_names(group) == ["A", "B"]
+    assert member_names(replace(group, kind=MIXTURE_KIND)) == ["C"]
+    assert member_names(replace(group, arguments={})) == []
+
+
+def test_a_limit_is_in_the_first_line_with_a_text_of_its_section(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text("[mapping]\n0 T 0\n[distortion-limit]\n\n# a\n6\n7\n")
+    assert first_line(read_ini(tmp_path / "moses.ini"), "distortion-limit") == (6, "6")
+    (tmp_path / "moses.ini").write_text("[mapping]\n0 T 0\n[distortion-limit]\n# a\nx\n")
+    with pytest.raises(InputError, match=r"moses\.ini:5: found distortion-limit: 'x'"):
+        limit_of(read_ini(tmp_path / "moses.ini"), "distortion-limit")

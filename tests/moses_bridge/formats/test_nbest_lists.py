@@ -188,6 +188,14 @@ def test_fairseqs_text_is_that_without_subwords_and_its_logarithms_become_natura
     assert values == [pytest.approx([bits * math.log(2) for bits in row]) for row in in_bits]
 
 
+def test_natural_logarithms_have_nine_digits(tmp_path: Path) -> None:
+    """-1.23456789 ln 2 = -0.855737252..., -2 ln 2 = -1.386294361..."""
+    plain = b"S-0\ta\nH-0\t-1.23456789\tb\nP-0\t-0.5 -1.5\n"
+    assert (
+        read(plain, "fairseq", tmp_path, 1)[0][2] == b"Score0= -0.855737252 LogProb0= -1.38629436"
+    )
+
+
 def test_json_lines_give_features_to_the_last_digit(tmp_path: Path) -> None:
     found = read(JSON.encode(), "jsonl", tmp_path)
     assert found == [

@@ -88,6 +88,12 @@ def test_no_letter_of_what_is_copied_is_lost(tmp_path: Path) -> None:
         assert sorted("".join(copy(plain, text).split())) == sorted("".join(text.split()))
 
 
+def test_marks_behind_what_is_copied_are_set_as_the_target_sets_them(tmp_path: Path) -> None:
+    """French has a blank before a colon and an exclamation mark, English has none."""
+    plain = PlainText(TextForm("en", "fr", "keep"), tmp_path)
+    assert copy(plain, "see a/b: c (d/e)!") == "see a/b : c (d/e) !"
+
+
 def test_names_and_beginnings_have_capitals(lower: PlainText) -> None:
     links = [(0, 0), (1, 1), (2, 2)]
     line = lower.line("The name Foo: x. y")

@@ -52,7 +52,10 @@ def test_lines_without_a_reference(tmp_path: Path) -> None:
     assert empty == (
         f"{second}:1: an empty reference; 1 of 3 sentences have one reference less for this"
     )
-    assert text_notes(None, [first], [write(tmp_path, "out", "a", "", "")]) == []
+    output = write(tmp_path, "out", "a", "", "")
+    assert text_notes(None, [first], [output]) == []
+    longer = write(tmp_path, "longer", "a", "b", "")
+    assert text_notes(None, [first], [output, longer]) == [f"{first}:{none}"]
     assert text_notes(None, [write(tmp_path, "full", "a", "b"), write(tmp_path, "cut", "a")]) == []
     blank = write(tmp_path, "fr2", "  ", "b", "")  # no words either
     (note,) = text_notes(source, [first, blank])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.text_lines import read_parallel
-from moses_bridge.formats.tokenization import UNSPACED_WORD, split_sentences, tokenize
+from moses_bridge.formats.tokenization import UNSPACED_WORD, detokenize, split_sentences, tokenize
 
 
 def test_chinese_and_japanese_are_cut_into_letters() -> None:
@@ -57,3 +57,7 @@ def test_sentences_end_where_a_reader_sees_it(text: str, language: str, n_senten
     sentences = split_sentences(text, language)
     assert len(sentences) == n_sentences
     assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+def test_words_have_no_escapes_to_take_off() -> None:
+    assert detokenize(["&amp;", "in", "&lt;", "b", ",", "c"], "en") == "&amp; in &lt; b, c"

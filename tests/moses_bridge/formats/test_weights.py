@@ -6,7 +6,12 @@ import pytest
 
 from moses_bridge.base import progress
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.weights import read_weights, weights_over_ini
+from moses_bridge.formats.weights import (
+    read_weight_file,
+    read_weights,
+    weights_over_ini,
+    write_weight_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +57,20 @@ INI = "[feature]\nDistortion\nKENLM path=lm\n[weight]\nDistortion0= 0.5\nKENLM0=
 
 def test_weights_of_an_ini(tmp_path: Path) -> None:
     path = tmp_path / "moses.ini"
-    path.write_text(f"{INI}[weight-file]\n{tmp_path}/sparse\n")
-    (tmp_path / "sparse").write_text("Distortion0_x 0.25\nother 1\n")
-    assert read_weights(path) == {"Distortion0": (0.5,), "KENLM0": (-2,), "Distortion0_x": (0.25,)}
+    path.write_text(f"{INI}Distortion0_y= 3\n[weight-file]\n{tmp_path}/sparse\n")
+    lines = "# KENLM0_z 1\nDistortion0_x 9\n\nDistortion0_x 0.25 more\nDistortion0_y 4\nother 1\n"
+    (tmp_path / "sparse").write_text(lines)
+    sparse = {"Distortion0_x": (0.25,), "Distortion0_y": (3,)}
+    assert read_weights(path) == {"Distortion0": (0.5,), "KENLM0": (-2,)} | sparse
+    (tmp_path / "sparse").write_text("Distortion0_x 1\nDistortion0_y\n")
+    with pytest.raises(InputError, match="sparse:2: found 'Distortion0_y', expected the name of a"):
+        read_weights(path)
+
+
+def test_weights_of_sparse_values_come_back_to_the_last_digit(tmp_path: Path) -> None:
+    weights = {"WT_a~b": 0.1 + 0.2, "PP_\udcff": -1e-17}
+    write_weight_file(tmp_path / "weights", weights)
+    assert read_weight_file(tmp_path / "weights") == weights
 
 
 def test_weights_of_an_ini_of_version_1(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from moses_bridge.formats.words import (
     readable,
     split_phrases,
     split_words,
+    turned_words,
     without_escapes,
 )
 
@@ -77,3 +78,7 @@ def test_readable(words: bytes, text: str) -> None:
 
 def test_bytes_that_are_no_text_become_text() -> None:
     assert as_text(b"a\xe9") == "a\ufffd"
+
+
+def test_words_are_turned_whole() -> None:
+    assert turned_words(b"ab  c d ") == b"d c ab"

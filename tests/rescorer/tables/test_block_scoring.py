@@ -7,11 +7,14 @@ import pickle
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.formats.phrase_table import Block
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.scorer_choice import LengthScorer
-from rescorer.tables.block_scoring import floored_log, moses_prob, score_block
+from rescorer.tables.block_scoring import ScoredBlock, floored_log, moses_prob, score_block
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.record import RunRecord
 
@@ -56,3 +59,39 @@ def test_what_says_how_blocks_are_scored_can_be_sent() -> None:
     found = score_block(sent, [scorer], pickle.loads(pickle.dumps(block)))
     assert found.data == b"a ||| x ||| 0.5 0.3678794\na ||| x y ||| 0.5 0.1353353 ||| 0-0\n"
     assert found.counts == {"rows": 2, "floored 0": 0}
+
+
+class Given(LengthScorer):
+    """Has numbers of its own, and cannot score a target of two words."""
+
+    def values(self, batch: Batch) -> NDArray[np.float32]:
+        for row, target in enumerate(batch.targets):
+            if target.count(b" ") == 1:
+                raise UnscorablePair(row, batch, "target", "2 words", "1", "Leave it out")
+        return np.array([float(target) for target in batch.targets], np.float32)
+
+
+def scored(config: ColumnConfig, *targets: bytes) -> ScoredBlock:
+    run = RunRecord("t", {}, "out", (("given", ""),), config, 1, True)
+    lines = [b"a ||| %b ||| 0.5" % target for target in targets]
+    block = Block(lines, [b"a"] * len(lines), list(targets), 7)
+    return score_block(run, [NamedScorer("given", Given(), "")], block)
+
+
+def test_values_outside_of_what_is_written_are_counted() -> None:
+    found = scored(ColumnConfig(), b"-70", b"-69", b"88", b"89", b"0")
+    assert found.counts == {"rows": 5, "floored 0": 2}
+    written = [line.split()[-1] for line in found.data.splitlines()]
+    assert written == [b"1e-30", b"1.080639e-30", b"1.651636e+38", b"1.651636e+38", b"1"]
+    found = scored(ColumnConfig(column_format="log"), b"-70", b"-69", b"89")
+    assert found.counts == {"rows": 3, "floored 0": 1}
+
+
+def test_a_row_without_a_score_is_named_with_its_line_where_no_rows_are_left_out() -> None:
+    message = r"t:8: found 2 words on the target side of 'a \|\|\| 1 2', expected 1"
+    with pytest.raises(InputError, match=message):
+        scored(ColumnConfig(), b"1", b"1 2")
+    with pytest.raises(InputError, match=message.replace(":8", "")):
+        scored(ColumnConfig(max_bad_rows=1), b"1", b"1 2")
+    with pytest.raises(UserError, match=r"given gives nan for 'a \|\|\| nan'; train"):
+        scored(ColumnConfig(), b"1", b"nan", b"inf")

@@ -39,6 +39,8 @@ def test_over_targets_is_a_probability_among_those_of_the_table() -> None:
     values = np.log([0.1, 0.3, 1e-9, 0.2, 0.2, 0.4])
     expected = [0.25, 0.75, 1.0, 0.25, 0.25, 0.5]
     np.testing.assert_allclose(np.exp(over_targets(rows, values)), expected)
+    first = known([b"a", b"a"], [b"x"] * 2)
+    np.testing.assert_allclose(np.exp(over_targets(first, values[:2])), expected[:2])
 
 
 @pytest.fixture

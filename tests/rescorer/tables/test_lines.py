@@ -175,7 +175,10 @@ def test_a_binary_file_of_kenlm_gives_the_values_of_its_arpa(tmp_path: Path) -> 
         assert binary == pytest.approx(arpa, abs=1e-4)
 
 
-def test_links_are_a_third_text(nnjm: Path, texts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_links_are_a_third_text(
+    nnjm: Path, texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescorer.tables.lines, "LINES_AT_ONCE", 2)
     links = ["0-0 1-2 2-1", "0-0 1-1", "0-0", "0-0", "", "0-0"]
     (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
     model = rescorer.load(nnjm, device="cpu")
@@ -183,9 +186,9 @@ def test_links_are_a_third_text(nnjm: Path, texts: tuple[Path, Path], tmp_path: 
     found = [float(line) for line in (tmp_path / "out").read_text().splitlines()]
     expected = model.score([one for one, _ in PAIRS], [other for _, other in PAIRS], links)
     assert found == pytest.approx(expected, abs=1e-5)
-    (tmp_path / "links").write_text("0-0\n0-9\n" + "\n" * 4)
+    (tmp_path / "links").write_text("0-0\n" + "\n" * 4 + "0-9\n")
     result = run("lines", *texts, "--model", nnjm, "--links", tmp_path / "links")
-    assert result.exit_code == 1 and f"{tmp_path / 'links'}:2: found " in result.stderr
+    assert result.exit_code == 1 and f"{tmp_path / 'links'}:6: found " in result.stderr
     result = run("lines", *texts, "--model", nnjm)
     assert "needs word links: name their file with --links" in result.stderr
 

@@ -328,6 +328,12 @@ def test_what_fails_before_the_first_block_leaves_nothing(tmp_path: Path) -> Non
     assert names(tmp_path) == []
 
 
+def test_a_file_without_blocks_is_empty(tmp_path: Path) -> None:
+    with PartialFile(tmp_path / "out", SETTINGS, resume=False) as sink:
+        sink.publish()
+    assert names(tmp_path) == ["out"] and (tmp_path / "out").read_bytes() == b""
+
+
 def test_a_signal_before_the_first_block_leaves_nothing(tmp_path: Path) -> None:
     """Behind it the data are kept for the next run."""
     with PartialFile(tmp_path / "out", SETTINGS, resume=False) as sink:

@@ -58,6 +58,19 @@ def test_columns_and_scores_of_a_row_and_names_of_files() -> None:
     assert RUN.bad_rows == Path("a/t.gz.bad")
 
 
+def test_a_summary_counts_rows_scores_and_what_was_cut_or_left_out() -> None:
+    cut = "rows cut to the least or greatest score"
+    assert RUN.summary() == [
+        "a/t.gz: 7 rows, 9 scores each",
+        "  score 5: sum of a",
+        f"  score 6: per-word of a, 2 {cut}",
+        f"  score 7: unknown-words of a, 1 {cut}",
+        "  score 8: sum of b",
+        f"  score 9: per-word of b, 3 {cut}",
+        "a/t.gz.bad: 3 malformed rows left out",
+    ]
+
+
 def written(folder: Path) -> tuple[Path, dict[str, Any]]:
     """A record and its content."""
     run = replace(RUN, out=str(folder / "t"))

@@ -221,3 +221,18 @@ def test_one_malformed_row_more_is_refused(limit: int, line: int) -> None:
         list(bad_rows.well_formed(numbered(rows), "table"))
     assert (caught.value.path, caught.value.line) == ("table", line)
     assert len(bad_rows.rows) == limit
+
+
+def test_a_negative_score_is_malformed_among_probabilities_alone() -> None:
+    rows = [*numbered([b"x ||| y ||| -1"])]
+    assert [*BadRows(0).well_formed(rows, "table")] == rows
+    with pytest.raises(InputError, match="table:1: "):
+        list(BadRows(0, are_probs=True).well_formed(rows, "table"))
+
+
+def test_a_table_has_negative_scores_unless_they_are_probabilities(tmp_path: Path) -> None:
+    path = written(tmp_path, [ROWS[0], b"x ||| y ||| 1 -1"])
+    (block,) = SourceTable.open(path).blocks(10)
+    assert len(block) == 2
+    with pytest.raises(InputError, match=r"table\.gz:2: "):
+        list(SourceTable.open(path, are_probs=True).blocks(10))

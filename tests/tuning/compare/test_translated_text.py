@@ -6,6 +6,7 @@ import itertools
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +51,8 @@ def test_scores_are_those_of_sacrebleu(files: dict[str, Path]) -> None:
     sums = text.statistics.sum(axis=1)
     expected = BLEU(tokenize="none").corpus_score(lines["B"][:3], [REFERENCE.split("\n")[:3]])
     assert bleu(sums)[1] == pytest.approx(expected.score)
+    alone = BLEU(tokenize="none").corpus_score([lines["B"][0]], [REFERENCE.split("\n")[:1]])
+    assert text.bleu_of(1, np.array([True, False, False])) == pytest.approx(alone.score)
 
 
 def test_changes_are_against_the_first_system(files: dict[str, Path]) -> None:

@@ -134,6 +134,22 @@ def test_of_the_published_scores_noise_alone_cannot_help() -> None:
     assert all(all(found[name]) for name in found if measured[name]["interval"][0] > 0)
 
 
+@pytest.mark.parametrize(
+    ("t", "gain", "helps"),
+    [(2.0, 0.0, True), (-2.0, -9.0, True), (1.99, 1.0, False), (1.99, 1.01, True)],
+)
+def test_a_score_may_help_by_its_t_or_its_gain(t: float, gain: float, helps: bool) -> None:
+    score = ScoreWorth("A0_0", 0.456, t, 0.0, gain, 0.5)
+    assert score.can_help == helps
+    assert str(score) == (
+        f"worth +0.46 BLEU a sentence (t {t:.1f}), reranking foretells {gain:+.2f}"
+    )
+
+
+def test_four_documents_are_enough() -> None:
+    assert worth_of_pool(made_pool(), np.arange(N_SENTENCES) // 15, seed=1).n_documents == 4
+
+
 REFERENCES = [f"{a} {b} c d {a} f" for a in "uvwxyz" for b in "klmn"]
 
 

@@ -56,6 +56,7 @@ def test_shifted_words_of_long_sentences(seed: int) -> None:
         ("b", "b" + " a" * 52),  # a word at the edge of the wider beam
         ("b b", "a " * 100 + "b"),  # beyond the beam of texts of one length
         ("b b", "b" + " a" * 118),
+        ("a b c b a", "b d a b c"),  # no words are shifted to a place among themselves
         # Of shifts that save as much the longest is made,
         ("e e b e d", "d b e e e"),
         ("a c c d b b c", "b c c d b c a"),

@@ -45,6 +45,8 @@ def test_weights_are_normalised_and_named() -> None:
     assert columns["T0_1"].tolist() == [-0.25, 0.125]
     assert np.isnan(columns["RNN0"][0])
     assert columns["RNN0"][1] == -0.5
+    nothing = weights_by_iteration(example_run({"LM0": [0.0], "T0": [0.0, 0.0]}))
+    assert [values.tolist() for values in nothing.values()] == [[0.0]] * 3
 
 
 def test_svg_shows_all_runs_and_weights_and_is_the_same_each_time(

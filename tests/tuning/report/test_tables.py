@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
-from tuning.compare.output_scores import OutputScores
+from tuning.compare.output_scores import OutputScores, SystemScores
 from tuning.compare.scan import Measures, Scan, ScanPoint
 from tuning.report.pictures import plot_scan
-from tuning.report.tables import scan_table
+from tuning.report.tables import scan_table, system_row
 from tuning.report.write import format_scores, write_scan
 
 NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
@@ -95,3 +95,13 @@ def test_tables_have_two() -> None:
     latex = format_scores(SCORES, "latex")
     assert latex.startswith("% BLEU|detokenised|nrefs:1")
     assert r"\begin{tabular}{lrrrrrr}" in latex
+
+
+def test_a_system_has_the_means_of_its_files() -> None:
+    other = replace(SCORES, bleu=32.416, precisions=[61.0, 41.1, 30.0, 20.0])
+    means = vars(SCORES) | {"bleu": 31.916}
+    files, numbers = ["a", "b"], (means, {"bleu": 0.7071})
+    row = system_row(SystemScores("S", files, *numbers, [SCORES, other]))
+    assert (row["system"], row["files"], row["BLEU"], row["s.d."]) == ("S", "2", "31.92", "0.71")
+    assert (row["1/2/3/4-gram"], row["detok. BLEU"]) == ("60.5/40.5/30.0/20.0", "30.50")
+    assert system_row(SystemScores("S", ["a"], means, {}, [SCORES]))["s.d."] == "*"

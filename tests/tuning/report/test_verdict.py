@@ -56,6 +56,12 @@ def test_a_lead_that_may_be_chance() -> None:
     )
 
 
+def test_limits_are_named_from_the_least_to_the_most() -> None:
+    rows = [BASELINE, a_row("+Z", 30.1, contrast(0.1, 0.4, 0.5), 2)]
+    rows += [a_row("+M", 30.1, contrast(0.1, 0.4, 0.6), 2), a_row("+A", 30, contrast(0, 1, 0.7), 2)]
+    assert "0.50 (+Z) to 0.70 BLEU (+A) could" in verdict(Comparison(rows))[2]
+
+
 def test_the_baseline_is_best_and_a_row_significantly_worse() -> None:
     found = verdict(Comparison([BASELINE, a_row("+A", 29.0, contrast(-1.0, 0.001), 2)]))
     assert (

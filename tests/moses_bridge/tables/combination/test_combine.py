@@ -12,7 +12,12 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.cli import main
 from moses_bridge.tables.combination import combine, merged_tables, table_values
-from moses_bridge.tables.combination.combine import CombineConfig, CombineReport, combine_tables
+from moses_bridge.tables.combination.combine import (
+    CombineConfig,
+    CombineReport,
+    combine_tables,
+    read_dev_pairs,
+)
 
 # p(f|e) lex(f|e) p(e|f) lex(e|f) ||| links ||| count(e) count(f) count(f, e)
 FIRST = [
@@ -161,8 +166,16 @@ def test_counts_weigh_as_much_by_default(tables: list[Path]) -> None:
     assert report.weights == ((1.0, 1.0),) * 4
 
 
+def test_added_counts_keep_ten_digits(tables: list[Path]) -> None:
+    rows, _ = combined(tables, CombineConfig("counts", ((1, 1.23456789),)))
+    assert rows[1].split(b" ||| ")[4] == b"7.46913578 10.17283945 4.23456789"
+
+
 @pytest.mark.parametrize("unknown", ["renormalise", "zero"])
-def test_weights_are_fitted_to_each_score(tables: list[Path], tmp_path: Path, unknown: str) -> None:
+def test_weights_are_fitted_to_each_score(
+    tables: list[Path], tmp_path: Path, unknown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(combine, "PAIRS_AT_ONCE", 1)
     dev = tmp_path / "extract"
     write_lines(
         dev, [b"a ||| x ||| 0-0", b"q ||| x ||| 0-0", b"a ||| z ||| 0-0", b"a ||| x ||| 0-0"]
@@ -189,6 +202,15 @@ def test_a_table_of_a_text_gives_the_same_weights_as_its_pairs(
     assert max(of_table.weights[0]) == 1
 
 
+def test_all_rows_of_a_pair_of_a_text_count(tmp_path: Path) -> None:
+    rows = [b"a ||| x ||| 0-0", b"b ||| x ||| 0-0", b" a |||x ||| 0-0 0-1"]
+    write_lines(tmp_path / "extract", rows)
+    assert read_dev_pairs(tmp_path / "extract") == {(b"a", b"x"): 2, (b"b", b"x"): 1}
+    row = b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 3 4 2.5"
+    write_lines(tmp_path / "table", [row, row])
+    assert read_dev_pairs(tmp_path / "table") == {(b"a", b"x"): 5}
+
+
 def test_the_command(tables: list[Path], tmp_path: Path) -> None:
     arguments = ["combine", *map(str, tables), "--out", str(tmp_path / "new" / "out.gz")]
     result = CliRunner().invoke(
@@ -212,7 +234,10 @@ def test_the_command(tables: list[Path], tmp_path: Path) -> None:
         ([FIRST[0], b"a ||| y ||| 1 1 1 one"], "bad:2: found the score 'one'"),
         ([FIRST[0], b"a ||| y ||| 1 1 1 1 ||| 0-0"], r"bad:2: found '', expected count\(target\)"),
         ([b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 0 1 1"], "bad:1: found a count of 0"),
-        ([FIRST[0], FIRST[2].replace(b"5 2 2", b"6 2 2")], r"bad:2: found a count\(target\) of 6"),
+        (
+            [FIRST[0], FIRST[2].replace(b"5 2 2", b"6 2 2")],
+            r"bad:2: found a count\(target\) of 6, expected 5 as in row 1, which",
+        ),
         ([], "bad: found no rows"),
     ],
 )

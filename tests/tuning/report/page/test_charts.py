@@ -173,3 +173,17 @@ def test_a_weight_that_is_not_tuned_is_left_out(maker: type[Maker], tmp_path: Pa
     contents = gather(ReportInputs(runs=made.runs))
     (chart,) = (chart for chart in contents.charts if chart.name == "weights")
     assert {row["column"] for row in rows(chart)} == {"LM0", "T0_0", "T0_1"}
+
+
+def test_runs_of_other_columns_have_dots_where_they_have_weights(
+    maker: type[Maker], tmp_path: Path
+) -> None:
+    made = maker.experiment(tmp_path, ["A"], 2, 3, False)
+    path = made.runs[0] / "weights.json"
+    value = json.loads(path.read_text())
+    for iteration in value["iterations"]:
+        iteration["weights"]["RNN0"] = [0.1]
+    path.write_text(json.dumps(value))
+    (chart,) = (c for c in gather(ReportInputs(runs=made.runs)).charts if c.name == "weights")
+    assert [row["column"] for row in rows(chart)].count("RNN0") == 1
+    assert [row["column"] for row in rows(chart)].count("LM0") == 2

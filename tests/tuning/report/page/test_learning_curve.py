@@ -13,7 +13,13 @@ from moses_bridge.base.errors import InputError
 from rescorer.training.log import LogRecord, TrainingLog
 from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import TuningRun
-from tuning.report.page.learning_curve import networks_of_runs, read_learning_curve
+from tuning.report.page.learning_curve import (
+    LearningCurve,
+    LogPoint,
+    learning_charts,
+    networks_of_runs,
+    read_learning_curve,
+)
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Maker
@@ -63,7 +69,7 @@ def test_losses_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
 def test_networks_are_found_in_commands_and_beside_tables(
     maker: type[Maker], tmp_path: Path
 ) -> None:
-    cslm, nnjm, encdec = (maker.network(tmp_path, name) for name in ("cslm", "nn jm", "encdec"))
+    cslm, nnjm, encdec = (maker.network(tmp_path, name) for name in ("cs=lm", "nn jm", "encdec"))
     table = tmp_path / "phrase-table.gz"
     ini = tmp_path / "moses.ini"
     ini.write_text(
@@ -75,6 +81,22 @@ def test_networks_are_found_in_commands_and_beside_tables(
     feature = NBestFeature("CSLM0", f"rescorer nbest {{nbest}} --model={cslm} --out {{out}}")
     decoder = {"neural_lm": [f"NNJM0=rescorer serve '{nnjm}' --unnormalized"]}
     run = TuningRun(str(ini), {}, 0.0, 1, 100, decoder, [feature])
-    again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [feature])
+    (tmp_path / "link").symlink_to(cslm)
+    linked = NBestFeature("CSLM0", f"rescorer nbest {{nbest}} --model={tmp_path}/link {{out}}")
+    again = TuningRun(f"{tmp_path}/none.ini", {}, 0.0, 2, 100, {}, [linked])
     found = networks_of_runs([run, again])
-    assert [os.path.basename(path) for path in found] == ["cslm", "nn jm", "encdec"]
+    assert [os.path.basename(path) for path in found] == ["cs=lm", "nn jm", "encdec"]
+
+
+def test_a_curve_says_the_last_loss_and_the_architecture_where_the_name_does_not() -> None:
+    points = [LogPoint(0, 0.0, 0.0, None, 6.5), LogPoint(10, 1.5, 2.0, 5.0, 4.3216)]
+    curves = {name: LearningCurve(Path(name), "cslm", points) for name in ("net", "cslm")}
+    first, second = learning_charts(curves | {"none": LearningCurve(Path("none"), "", [])})[:2]
+    assert (first.title, second.title) == ("net (cslm)", "cslm")
+    assert first.note == "Held out at the end: 4.322 nats per word."
+    rows = first.spec["data"]["values"]
+    assert [(row["loss"], row["nats"], row["epoch"]) for row in rows] == [
+        ("held out", 6.5, 0.0),
+        ("training", 5.0, 1.5),
+        ("held out", 4.3216, 1.5),
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moses_bridge.base.errors import InputError
-from tuning.report.page.map_chart import MapPoint, read_point_map
+from tuning.report.page.map_chart import MapPoint, map_chart, read_point_map
 
 POINT = {"text": "la", "x": 1, "y": -2.5, "length": 1, "frequency": 7, "counterpart": "the"}
 PURITY: dict[str, Any] = {"space": "map", "neighbors": "all", "together": "linked word"}
@@ -59,3 +59,12 @@ def test_the_purity_of_neighbours_on_the_map(tmp_path: Path) -> None:
 def test_something_else_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(InputError, match=r"map\.json: .*text, x, y, length, frequency"):
         read_point_map(write(tmp_path, value))
+
+
+def test_the_axes_reach_over_all_points_with_room(tmp_path: Path) -> None:
+    """Three percent of the range on both sides; 1 where all points are at one place."""
+    points = [POINT, POINT | {"x": 11}]
+    spec = map_chart(read_point_map(write(tmp_path, MAP | {"points": points})), 1).spec
+    encoding = spec["layer"][0]["encoding"]
+    assert encoding["x"]["scale"]["domain"] == [0.7, 11.3]
+    assert encoding["y"]["scale"]["domain"] == [-3.5, -1.5]

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from moses_bridge.base.errors import InputError
-from tuning.report.page.scored_pairs import sample_scored_pairs
+from tuning.report.page.scored_pairs import CLASSES, class_name, sample_scored_pairs
+from tuning.report.page.table import correlation_table
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Maker
@@ -103,3 +104,21 @@ def test_a_table_with_counts_of_words_alone_is_refused(maker: type[Maker], tmp_p
     describe(table, ["unknown-words"])
     with pytest.raises(InputError, match="no column of probabilities"):
         sample_scored_pairs(table, 100, 1)
+
+
+def test_classes_are_named_by_their_first_and_last_number() -> None:
+    assert [class_name(lowest) for lowest in CLASSES] == ["1", "2–3", "4–9", "10–99", "100+"]
+    assert class_name(2, (2, 3)) == "2"
+
+
+def test_ten_pairs_have_a_rank_correlation(tmp_path: Path) -> None:
+    """Spearman's rho of 1 to 10 and the same with two neighbours in turn is 1 - 6 * 2 / (10 * 99)."""
+    table = tmp_path / "table"
+    row = "a ||| x ||| 1 1 0.{} 1 0.{} ||| ||| 9 9 {}\n"
+    rows = [row.format(10 + n, 10 + n + (n == 3) - (n == 4), 5) for n in range(10)]
+    table.write_text("".join(rows + [row.format(10 + n, 10 + n, 1) for n in range(9)]))
+    shown = correlation_table(sample_scored_pairs(table, 100, 1))
+    assert [[cell.text for cell in row] for row in shown.rows] == [
+        ["1", "9", ""],
+        ["4–9", "10", "0.988"],
+    ]

@@ -19,12 +19,17 @@ from tuning.compare.comparison import (
     ResultRow,
     WordAccuracy,
 )
+from tuning.loop.list_features import NBestFeature
 from tuning.loop.run_directory import Iteration, TuningRun
+from tuning.report.page.learning_curve import LearningCurve, LogPoint
 from tuning.report.page.table import (
     Cell,
     Table,
     bleu_table,
+    command_table,
+    iteration_table,
     measure_table,
+    network_table,
     ngram_tables,
     run_table,
     step_table,
@@ -129,6 +134,8 @@ def test_other_measures() -> None:
 def test_columns_without_any_text_are_left_out() -> None:
     table = Table("x", ["a", "b", "c"], [[Cell("1"), Cell(""), Cell("", 2.0)]] * 2)
     assert table.without_empty_columns().columns == ["a"]
+    assert table.is_number == [False, False, True]
+    assert Table("x", ["a", "b"], []).is_number == [False, False]
 
 
 def test_a_run_has_the_time_and_memory_of_its_steps(tmp_path: Path) -> None:
@@ -161,3 +168,43 @@ def test_steps_with_versions_and_machines() -> None:
     ((name, started, *_),) = table.rows
     assert (name.text, started.text) == ("a", "2026-01-01 10:11:12")
     assert {"Version 1.5.", "box"} <= set(table.notes)
+
+
+def test_steps_and_networks_with_their_units() -> None:
+    step = Step("a", "make a", "1.5", "2026-01-01T10:11:12+00:00", 125.0, 61.0, 3_400_000, 0, "box")
+    table = step_table([step, replace(step, name="b", seconds=3725.0)])
+    assert [cell.text for cell in table.rows[0][2:]] == [
+        "2 min 05 s",
+        "1 min 01 s",
+        "3 MB",
+        "make a",
+    ]
+    assert table.notes[0].startswith("All steps, one after the other: 1 h 04 min")
+    points = [LogPoint(0, 0.0, 0.0, None, 6.5), LogPoint(1200, 1.25, 33.46, 5.0, 4.3216)]
+    curves = {"net": LearningCurve("net", "cslm", points), "new": LearningCurve("new", "", [])}
+    first, second = ([cell.text for cell in row] for row in network_table(curves).rows)
+    assert first == ["net", "cslm", "1,200", "1.25", "33.5", "4.322"]
+    assert second == ["new", "", "", "", "", ""]
+
+
+def test_decodings_are_numbered_from_1() -> None:
+    iterations = [Iteration({}, 30.126, 0.98765, 40.0), Iteration({}, 31.0, 1.0, 41.5, 32.25)]
+    run = TuningRun("moses.ini", {}, 30.0, 7, 100, {}, [], iterations)
+    assert [[cell.text for cell in row] for row in iteration_table({"r": run}).rows] == [
+        ["r", "1", "30.13", "0.988", "40.00", ""],
+        ["r", "2", "31.00", "1.000", "41.50", "32.25"],
+    ]
+
+
+def test_what_a_run_tuned_is_said_without_what_was_left_out() -> None:
+    feature = NBestFeature("CSLM0", "rescorer nbest")
+    decoder = {"stack_size": 50, "lmbr": None, "neural_lm": [], "cube": False}
+    run = TuningRun("moses.ini", {}, 30.0, 7, 100, decoder, [feature])
+    (row,) = command_table({"r": run}).rows
+    assert [c.text for c in row] == [
+        "r",
+        "moses.ini",
+        "100",
+        "stack_size 50",
+        "CSLM0: rescorer nbest",
+    ]

@@ -254,3 +254,28 @@ def test_without_the_library_the_error_says_so(
     told = r"vl_convert is not installed: pip install 'rescorer\[report\]'"
     with pytest.raises(MissingExtraError, match=told), extra_named("report"):
         write_report(hostile.inputs(), tmp_path / "report.html")
+
+
+def test_of_a_system_the_run_nearest_to_its_mean_is_shown(
+    maker: type[Maker], tmp_path: Path
+) -> None:
+    made = maker.experiment(tmp_path, ["A"], 3, 3, False)
+    value = json.loads(made.table.read_text())
+    value["rows"][0]["test_bleu"] = 30.0
+    for run, score in zip(value["rows"][0]["runs"], (10.0, 31.0, 49.0), strict=True):
+        run["test_bleu"] = score
+    made.table.write_text(json.dumps(value))
+    for run in (made.runs[0], made.runs[2]):
+        output_path(run, made.source).unlink()
+    contents = gather(made.inputs())
+    assert contents.text is not None
+    assert contents.subtitle.startswith("3 tuning runs of 1 system, 3 test sentences. rescorer ")
+    details = [table for section in contents.sections for table in section.details]
+    (shown,) = (table for table in details if table.caption == "Tuning runs")
+    place = shown.columns.index("test BLEU")
+    assert [row[place].text for row in shown.rows] == ["10.00", "31.00", "49.00"]
+    alone = gather(ReportInputs(runs=made.runs[:1]))
+    assert alone.text is None and alone.subtitle.startswith("1 tuning run. rescorer ")
+    output_path(made.runs[1], made.source).unlink()
+    with pytest.raises(ConfigError, match="no run has a translation of"):
+        gather(made.inputs())
