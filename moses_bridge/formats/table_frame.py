@@ -152,8 +152,8 @@ class _Row:
     counts: list[float]
 
     def made(self) -> bytes:
-        counts = [b"%.7g" % count for count in self.counts]
-        columns = [self.source, self.target, b" ".join(b"%.7g" % each for each in self.scores)]
+        counts = _tokens([], self.counts)
+        columns = [self.source, self.target, b" ".join(_tokens([], self.scores))]
         if self.alignment or counts:
             columns.append(self.alignment or b"")
         if counts:
@@ -202,12 +202,13 @@ def _in_place_of(old: bytes, text: bytes) -> bytes:
 
 
 def _tokens(old: Sequence[bytes], numbers: Sequence[float]) -> list[bytes]:
-    """Format numbers, each equal to the old one as it was written."""
+    """Format numbers, each equal to the old one as it was written; a count may have more than 7 digits."""
+    texts = [(b"%.15g" if each.is_integer() else b"%.7g") % each for each in numbers]
     kept = [
-        token if to_number(token) == number else b"%.7g" % number
-        for token, number in zip(old, numbers, strict=False)
+        token if to_number(token) == number else text
+        for token, text, number in zip(old, texts, numbers, strict=False)
     ]
-    return kept + [b"%.7g" % number for number in numbers[len(old) :]]
+    return kept + texts[len(old) :]
 
 
 def _with_tokens(column: bytes, tokens: Sequence[bytes]) -> bytes:

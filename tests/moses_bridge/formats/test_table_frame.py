@@ -106,9 +106,9 @@ def test_rows_made_in_python(tmp_path: Path) -> None:
     frame = pd.DataFrame({"source": ["a", b"b"], "target": ["é", "x y"], "score0": [0.5, 1 / 3]})
     assert written(frame, tmp_path) == ["a ||| é ||| 0.5".encode(), b"b ||| x y ||| 0.3333333"]
     frame["alignment"] = ["0-0", None]
-    frame["count_target"] = [1234567, None]
+    frame["count_target"] = [123456789, None]
     assert written(frame, tmp_path) == [
-        "a ||| é ||| 0.5 ||| 0-0 ||| 1234567".encode(),
+        "a ||| é ||| 0.5 ||| 0-0 ||| 123456789".encode(),
         b"b ||| x y ||| 0.3333333",
     ]
 
