@@ -47,7 +47,7 @@ from tuning.experiments.improve_plan import (
 from tuning.experiments.plan import JUDGED
 from tuning.experiments.run import run_experiment
 from tuning.experiments.settings import LINKS_NAMES, ImproveSettings, RunSettings
-from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
+from tuning.loop.fingerprints import check_unchanged, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run
 from tuning.report.page.inputs import ReportInputs
@@ -194,6 +194,7 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
     """Write the chosen system into OUT: networks, the whole table, weights, the comparison and its page."""
     out, run = settings.out.absolute(), load_run(choice.run)
     work = out / WORK
+    check_unchanged({choice.run: run})
     words = {word for command in run.commands().values() for word in shlex.split(command)}
     for network in experiment.networks:
         if str(work / network) in words:
@@ -219,7 +220,8 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
     for file in (work / TABLE).glob("table.*"):
         shutil.copy(file, out)
     source, target = (work / TEXTS / f"test.{language}" for language in settings.languages)
-    tables, steps = [out / "table.json"], work / LOG_NAME
+    tables, log = [out / "table.json"], work / LOG_NAME
+    steps = log if log.exists() else None
     page = ReportInputs(tables=tables, source=source, references=[target], steps=steps)
     write_report(replace(page, title=f"{settings.ini}, improved"), out / "report.html")
 
