@@ -19,10 +19,10 @@ from moses_bridge.formats.phrase_table import (
     append_score_columns,
     without_last_scores,
 )
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMS
-from rescorer.tables.pair_values import scored_pairs
+from rescorer.tables.pair_values import NOT_FINITE
 from rescorer.tables.partial_file import compress
 from rescorer.tables.record import LOWEST_PROB, RunRecord
 
@@ -106,16 +106,25 @@ def _scorer_values(
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None
     batch, most = Batch(block.sources, block.targets, links), run.config.max_bad_rows
-    score = named.scorer.values
-    values, faults = scored_pairs(lambda part: score(part).tolist(), batch, float, most)
-    bad = {}
-    for row, error in faults.items():
-        found = f"{error.found} of {shown(b' ||| '.join([block.sources[row], block.targets[row]]))}"
+    values, left = np.full(len(block), -1 / LOWEST_PROB), np.arange(len(block))
+    faults, bad = dict[int, UnscorablePair](), dict[int, InputError]()
+    while len(left) and len(faults) <= most:
+        try:
+            values[left] = named.scorer.values(batch.part(left) if faults else batch)
+            break
+        except UnscorablePair as error:
+            faults[int(left[error.row])] = error
+            left = np.delete(left, error.row)
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        faults[row] = UnscorablePair(row, batch, None, f"the score {values[row]}", *NOT_FINITE)
+        values[row] = -1 / LOWEST_PROB
+    for row, fault in sorted(faults.items()):
+        found = f"{fault.found} of {shown(b' ||| '.join([block.sources[row], block.targets[row]]))}"
         # If rows may have been left out, the rows of a block need not be consecutive.
         line = None if most else block.first_line + row
-        hint = f"{error.hint} ({named.name}); with --skip-bad N such rows get the least of their source"
-        bad[row] = InputError(run.path, line, found, error.expected, hint)
-    return np.array([-1 / LOWEST_PROB if value is None else value for value in values]), bad
+        hint = f"{fault.hint} ({named.name}); with --skip-bad N such rows get the least of their source"
+        bad[row] = InputError(run.path, line, found, fault.expected, hint)
+    return values, bad
 
 
 def _with_least(

@@ -18,18 +18,12 @@ NOT_FINITE = ("a finite score", "train the model again, with a lower learning_ra
 
 
 def scored_pairs(
-    score: Callable[[Batch], Sequence[Value]],
-    batch: Batch,
-    total: Callable[[Value], float],
-    most: float = math.inf,
+    score: Callable[[Batch], Sequence[Value]], batch: Batch, total: Callable[[Value], float]
 ) -> tuple[list[Value | None], dict[int, UnscorablePair]]:
-    """Score pairs: None for one that raises an error or whose total is not finite; the errors by row.
-
-    With more than `most` errors all pairs left have None.
-    """
+    """Score pairs: None for one that raises an error or whose total is not finite; the errors by row."""
     values: list[Value | None] = [None] * len(batch)
     faults, left = dict[int, UnscorablePair](), list(range(len(batch)))
-    while left and len(faults) <= most:
+    while left:
         part = batch if not faults else batch.part(np.array(left))
         try:
             found = score(part)
