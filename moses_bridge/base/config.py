@@ -107,11 +107,6 @@ def shown_value(value: Any) -> str:
         return f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "a number"
 
 
-def load_config(kind: type[Config], path: StrPath | None) -> Config:
-    """Settings of a TOML file, or (None) the defaults; see `load_toml` and `from_mapping`."""
-    return from_mapping(kind, {} if path is None else load_toml(path), str(path))
-
-
 def from_mapping(
     kind: type[Config], mapping: Mapping[str, Any], where: str, defaults: Config | None = None
 ) -> Config:

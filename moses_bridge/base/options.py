@@ -104,7 +104,7 @@ class ConfigOptions:
     config: FileOrStdin | None = None
 
     def settings_of(self, kind: type[Kind], defaults: Kind | None = None) -> Kind:
-        """The settings of the file, overridden by options with keys; errors as of `load_config`."""
+        """The settings of the file, overridden by options with keys; errors as of `from_mapping`."""
         return with_options(
             from_mapping(kind, self._table, str(self.config), defaults), keys_set_by(self)
         )

@@ -11,17 +11,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from moses_bridge.base.errors import ToolError
+from moses_bridge.base.errors import InputError, ToolError
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.machine import machine
 from moses_bridge.base.programs import ENDING_SIGNALS, handled
 from moses_bridge.base.progress import duration, unless_full
-from moses_bridge.base.provenance import own_version
+from moses_bridge.base.provenance import file_digest, own_version
 from moses_bridge.base.textio import append_line, read_lines
 
 LOG_NAME = "steps.jsonl"
@@ -40,6 +40,7 @@ class Step:
         processor_seconds: processor time of the command and its children, in seconds.
         peak_memory: peak memory of the largest of its processes, in bytes.
         machine: processor, number of processors for it, memory, system, Python.
+        made: SHA-256 by name of the product's file, and of those that differ in the suffix.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Step:
     peak_memory: int
     status: int
     machine: str
+    made: dict[str, str] = field(default_factory=dict)
 
 
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
@@ -66,7 +68,8 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
     finish = _measured(name, shlex.join(command), (resource.RUSAGE_CHILDREN,))
     status = _run(command)
     status = SIGNALLED - status if status < 0 else status
-    _append(finish(status), log)
+    made = {} if status else _digests(log.parent / name)
+    _append(replace(finish(status), made=made), log)
     return status
 
 
@@ -130,6 +133,18 @@ def _measured(name: str, command: str, processes: Sequence[int]) -> Callable[[in
         )
 
     return finish
+
+
+def _digests(product: Path) -> dict[str, str]:
+    """Of a file, perhaps still called NAME.new, and of those that differ in the suffix."""
+    with contextlib.suppress(OSError, InputError):
+        files = {file.name.removesuffix(".new"): file for file in sorted(product.parent.iterdir())}
+        return {
+            name: file_digest(file)
+            for name, file in files.items()
+            if Path(name).stem == product.stem and file.is_file()
+        }
+    return {}
 
 
 def _used(processes: Sequence[int]) -> float:

@@ -96,7 +96,8 @@ class TableOptions(JobsOptions):
         column_format: How a score is written: prob for the probabilities that Moses reads, log for a table of
             logarithms.
         replace: Replace the columns listed in TABLE.json instead of appending.
-        skip_bad: Move up to N malformed rows to OUT.bad instead of stopping at the first.
+        skip_bad: Move up to N malformed rows to OUT.bad instead of stopping at the first, and give up to N
+            rows that cannot be scored the least score of their source phrase.
         shard: Score only the I-th of N parts; `rescorer merge` joins them.
         resume: Continue an interrupted run.
     """

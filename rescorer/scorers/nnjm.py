@@ -201,7 +201,7 @@ def _source_windows(
     return windows[places_of_runs(firsts, lens + 1)]
 
 
-def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
+def read_links(lines: Sequence[bytes]) -> PairLinks:
     """The word links of some pairs.
 
     Raises:
@@ -209,7 +209,7 @@ def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
     """
     for number, line in enumerate(lines, start=1):
         if not WELL_FORMED.fullmatch(line):
-            parse_links(line, path, number)
+            parse_links(line, "links", number)
     counts = np.fromiter((line.count(b"-") for line in lines), np.int64, len(lines))
     numbers = b" ".join(lines).replace(b"-", b" ").split()
     flat = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2)

@@ -5,14 +5,14 @@ A block's bytes depend only on its rows and the run, so a block can be scored in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import InputError, UserError, shown
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -22,6 +22,7 @@ from moses_bridge.formats.phrase_table import (
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMS
+from rescorer.tables.pair_values import NOT_FINITE
 from rescorer.tables.partial_file import compress
 from rescorer.tables.record import LOWEST_PROB, RunRecord
 
@@ -47,11 +48,13 @@ class ScoredBlock:
     """The rows of a scored block, compressed like the table.
 
     The counts are "rows", and "floored 0", "floored 1", ..., the number of values of each column outside the
-    limits of what is written: `moses_prob` or `floored_log`.
+    limits of what is written: `moses_prob` or `floored_log`. The errors are those of values that a scorer
+    could not give.
     """
 
     data: bytes
     counts: dict[str, int]
+    bad: list[InputError] = field(default_factory=list)
 
 
 # Scores the blocks of a run and yields them in order.
@@ -61,11 +64,9 @@ Executor = Callable[[RunRecord, Iterator[Block]], Iterator[ScoredBlock]]
 def score_block(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
     """Score a block of the run's table and append the columns to its rows.
 
-    Raises:
-        InputError: a row lacks what a scorer needs.
-        UserError: a value is not finite.
+    A row that a scorer cannot score has the least value of its source, or else of the block.
     """
-    values = _values(run, scorers, block)
+    values, bad = _values(run, scorers, block)
     written = moses_prob if run.config.column_format == "prob" else floored_log
     lines = block.lines
     if n_replaced := run.config.n_replaced:
@@ -77,44 +78,64 @@ def score_block(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) ->
         outside |= values > HIGHEST_LOG
     for column, floored in enumerate(outside.sum(axis=0)):
         counts[f"floored {column}"] = int(floored)
-    return ScoredBlock(compress(rows, Path(run.out)), counts)
+    return ScoredBlock(compress(rows, Path(run.out)), counts, bad)
 
 
-def _values(run: RunRecord, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
-    """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns)."""
+def _values(
+    run: RunRecord, scorers: Sequence[NamedScorer], block: Block
+) -> tuple[NDArray[np.float64], list[InputError]]:
+    """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns), and errors."""
     forms = [FORMS.get(column) for column in run.config.columns]  # None counts unknown words
-    values = []
+    values, bad = [], list[InputError]()
     for n_earlier, named in enumerate(scorers):
-        own = _scorer_values(run, named, block) if any(forms) else np.empty(0)
+        own, faults = _scorer_values(run, named, block) if any(forms) else (np.empty(0), {})
+        bad += faults.values()
         for form in forms:
             if form is not None:
-                values.append(form(block, own))
+                values.append(_with_least(form(block, own), block.sources, faults))
             elif n_earlier == 0 and named.scorer.shortlist is not None:
                 n_unknown = named.scorer.shortlist.n_unknown(block.targets)
                 values.append(n_unknown.astype(np.float64))
-    return np.stack(values, axis=1)
+    return np.stack(values, axis=1), bad
 
 
-def _scorer_values(run: RunRecord, named: NamedScorer, block: Block) -> NDArray[np.float64]:
-    """A scorer's values of the rows of a block, *Shape:* (n_rows,)."""
+def _scorer_values(
+    run: RunRecord, named: NamedScorer, block: Block
+) -> tuple[NDArray[np.float64], dict[int, InputError]]:
+    """A scorer's values of the rows of a block, *Shape:* (n_rows,), and errors of rows without one."""
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None
-    try:
-        values = named.scorer.values(Batch(block.sources, block.targets, links))
-    except UnscorablePair as error:
-        found = f"{error.found} of {_pair(block, error.row)}"
+    batch, most = Batch(block.sources, block.targets, links), run.config.max_bad_rows
+    values, left = np.full(len(block), -1 / LOWEST_PROB), np.arange(len(block))
+    faults, bad = dict[int, UnscorablePair](), dict[int, InputError]()
+    while len(left) and len(faults) <= most:
+        try:
+            values[left] = named.scorer.values(batch.part(left) if faults else batch)
+            break
+        except UnscorablePair as error:
+            faults[int(left[error.row])] = error
+            left = np.delete(left, error.row)
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        faults[row] = UnscorablePair(row, batch, None, f"the score {values[row]}", *NOT_FINITE)
+        values[row] = -1 / LOWEST_PROB
+    for row, fault in sorted(faults.items()):
+        found = f"{fault.found} of {shown(b' ||| '.join([block.sources[row], block.targets[row]]))}"
         # If rows may have been left out, the rows of a block need not be consecutive.
-        line = None if run.config.max_bad_rows else block.first_line + error.row
-        raise InputError(run.path, line, found, error.expected, error.hint) from error
-    strange = np.flatnonzero(~np.isfinite(values))
-    if len(strange):
-        row = int(strange[0])
-        raise UserError(
-            f"{named.name} gives {values[row]} for {_pair(block, row)}; train the model again, "
-            "with a lower learning_rate"
-        )
+        line = None if most else block.first_line + row
+        hint = f"{fault.hint} ({named.name}); with --skip-bad N such rows get the least of their source"
+        bad[row] = InputError(run.path, line, found, fault.expected, hint)
+    return values, bad
+
+
+def _with_least(
+    values: NDArray[np.float64], sources: Sequence[bytes], bad: Collection[int]
+) -> NDArray[np.float64]:
+    """The values with the least of its source, or else of all sources, in each bad row."""
+    least = dict[bytes, float]()
+    for row, source in enumerate(sources) if bad else ():
+        if row not in bad:
+            least[source] = min(values[row], least.get(source, np.inf))
+    lowest = min(least.values(), default=np.log(LOWEST_PROB))
+    for row in bad:
+        values[row] = least.get(sources[row], lowest)
     return values
-
-
-def _pair(block: Block, row: int) -> str:
-    return shown(b" ||| ".join([block.sources[row], block.targets[row]]))

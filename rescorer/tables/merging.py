@@ -164,4 +164,5 @@ def _sum_of(parts: Sequence[RunRecord]) -> Counts:
         sum(each.n_rows for each in counts),
         tuple(map(sum, zip(*(each.n_floored for each in counts), strict=True))),
         sum(each.n_bad_rows for each in counts),
+        sum(each.n_unscored for each in counts),
     )

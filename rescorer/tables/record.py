@@ -26,11 +26,12 @@ WholeNumber = Annotated[int, AtLeast(0)]
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of rows: written, outside the limits of what is written (by column), and left out."""
+    """Numbers of rows: written, outside the limits of what is written (by column), left out, not scored."""
 
     n_rows: int = 0
     n_floored: tuple[int, ...] = ()
     n_bad_rows: int = 0
+    n_unscored: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,12 @@ class RunRecord:
             config,
             found.n_old_scores,
             found.has_alignment,
-            Counts(found.n_rows, tuple(each.n_floored for each in columns), found.n_bad_rows),
+            Counts(
+                found.n_rows,
+                tuple(each.n_floored for each in columns),
+                found.n_bad_rows,
+                found.n_unscored,
+            ),
             Content(found.n_bytes, found.sha256) if found.sha256 else None,
         )
         if [(each.column, each.scorer) for each in columns] != [*run.columns]:
@@ -177,6 +183,9 @@ class RunRecord:
             lines.append(f"  score {number}: {column} of {name}{floored if n_floored else ''}")
         if n_bad_rows := self.counts.n_bad_rows:
             lines.append(f"{self.bad_rows}: {n_bad_rows:,} malformed rows left out")
+        if n_unscored := self.counts.n_unscored:
+            told = "values that no scorer gave are the least of their source phrase"
+            lines.append(f"note: {self.out}: {n_unscored:,} {told}")
         return lines
 
     def write(self, command: str) -> None:
@@ -194,6 +203,7 @@ class RunRecord:
             "columns": columns,
             "has_alignment": self.has_alignment,
             "n_bad_rows": self.counts.n_bad_rows,
+            "n_unscored": self.counts.n_unscored,
             "n_scores": self.n_scores,
             "floor": LOWEST_PROB,
         }
@@ -229,6 +239,7 @@ class _Written(Limited):
     columns: list[Any]
     has_alignment: bool
     n_bad_rows: WholeNumber
+    n_unscored: WholeNumber = 0
     n_bytes: WholeNumber = 0
     sha256: str = ""
 

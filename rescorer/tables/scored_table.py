@@ -18,6 +18,7 @@ from moses_bridge.base.textio import Place, Stream, place_of, write_lines
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, score_block
 from rescorer.tables.column import ColumnConfig, check_columns
+from rescorer.tables.pair_values import within
 from rescorer.tables.partial_file import open_blocks
 from rescorer.tables.record import Content, Counts, RunRecord, bad_rows_of, sidecar_of
 from rescorer.tables.source_table import SourceTable
@@ -104,7 +105,7 @@ class Run:
             progress[f"floored {place}"] for place, _ in enumerate(self.record.columns)
         )
         bad_rows = self.table.bad_rows.rows
-        counts = Counts(progress["rows"], n_floored, len(bad_rows))
+        counts = Counts(progress["rows"], n_floored, len(bad_rows), progress["bad"])
         content = None
         if self.record.config.shard and not isinstance(self.out, Stream):
             content = Content.of(self.out)
@@ -234,7 +235,8 @@ def add_columns(run: Run, command: str = "", executor: Executor | None = None) -
         UserError: a value is not finite, or another command is writing the table.
     """
     config = run.record.config
-    with open_blocks(run.out, run.record.settings, run.resume) as sink:
+    settings = run.record.settings | {"max_bad_rows": 0}
+    with open_blocks(run.out, settings, run.resume) as sink:
         n_done = sink.progress["rows"]
         blocks = run.table.blocks(config.block_rows, n_done)
         if executor is None:
@@ -245,7 +247,8 @@ def add_columns(run: Run, command: str = "", executor: Executor | None = None) -
         n_parts = config.shard.n_shards if config.shard else 1
         progress = LineProgress("score", run.record.path, done=n_done, n_parts=n_parts)
         with CompilationNotice(ROW_BYTES), progress:
-            for block in scored:
+            found = ((block, block.bad) for block in scored)
+            for block in within(config.max_bad_rows, found, sink.progress):
                 sink.append(block.data, block.counts)
                 progress.update(block.counts["rows"])
             sink.publish()

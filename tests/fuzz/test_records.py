@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from moses_bridge.base.config import load_config
+from moses_bridge.base.config import from_mapping, load_toml
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.steps import read_steps
@@ -227,13 +227,13 @@ def make_table(folder: Path) -> tuple[Path, Callable[[], object]]:
 def make_settings(folder: Path) -> tuple[Path, Callable[[], object]]:
     path = folder / "tune.toml"
     path.write_text(commented_toml(TuningConfig()))
-    return path, lambda: load_config(TuningConfig, path)
+    return path, lambda: from_mapping(TuningConfig, load_toml(path), "file")
 
 
 def make_training_settings(folder: Path) -> tuple[Path, Callable[[], object]]:
     path = folder / "train.toml"
     path.write_text(commented_toml(EncDecTrainingConfig()))
-    return path, lambda: load_config(EncDecTrainingConfig, path)
+    return path, lambda: from_mapping(EncDecTrainingConfig, load_toml(path), "file")
 
 
 RECORDS = (

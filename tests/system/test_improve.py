@@ -17,7 +17,7 @@ import pytest
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.experiments.description import read_experiment
 from tuning.experiments.improve import EXPERIMENT, Choice, install
-from tuning.experiments.settings import ImproveSettings
+from tuning.experiments.settings import LINKS_NAMES, ImproveSettings
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "tuning" / "experiments"
 COMMANDS = Path(sysconfig.get_path("scripts"))
@@ -50,7 +50,12 @@ def _sentence_pair(rng: random.Random) -> tuple[str, str]:
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     program, *arguments = words
     return subprocess.run(
-        [COMMANDS / program, *arguments], cwd=folder, capture_output=True, text=True, check=False
+        [COMMANDS / program, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
     )
 
 
@@ -165,8 +170,16 @@ def test_one_command_makes_a_better_system_that_translates(
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_kept_search_is_loaded_by_moses_and_its_lists_are_reranked(system: Path) -> None:
-    told = command(system, *IMPROVE, "kept", "--keep-search", "--config", "one.toml")
+    """Names of what is given may have anything, also bytes that are no UTF-8."""
+    strange = "-o'clock 100%$HOME \\#:|||\udce9"
+    (system / strange).mkdir()
+    for file in ("dev.en", "dev.fr", "dev.groups", "model/moses.ini", f"model/{LINKS_NAMES[0]}"):
+        shutil.copy(system / file, system / strange)
+    given = ("--ini", f"./{strange}/moses.ini", "--dev", f"./{strange}/dev")
+    told = command(system, *IMPROVE, "kept", "--keep-search", "--config", "one.toml", *given)
     assert told.returncode == 0, told.stdout + told.stderr
+    readme = (system / "kept" / "README.txt").read_text(errors="surrogateescape")
+    assert f"The text must be tokenised as {strange}/dev.en is." in readme
     run = json.loads((system / "kept" / "weights.json").read_text())
     assert run["decoder"]["neural_lm"] == []
     names = [feature.name for feature in read_ini(system / "kept" / "moses.ini").features]

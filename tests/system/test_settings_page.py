@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.config import from_mapping, load_config, load_toml
+from moses_bridge.base.config import from_mapping, load_toml
 from moses_bridge.base.config_text import settings_of, toml_value
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import load_experiment
@@ -222,7 +222,7 @@ def test_text_in_a_cell_stays_text(script: dict[str, Any], text: str, expected: 
 
 def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     folder = DOCS.parent / "tuning/experiments/domain"
-    config = load_config(CorpusConfig, folder / "libreoffice.toml")
+    config = from_mapping(CorpusConfig, load_toml(folder / "libreoffice.toml"), "file")
     assert (config.origin, config.train_sizes[-1]) == ("libreoffice", 16000)
     kinds = {
         "encdec": EncDecTrainingConfig,

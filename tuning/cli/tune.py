@@ -24,6 +24,7 @@ from moses_bridge.base.options import (
     Directory,
     InputFile,
     JobsOptions,
+    Natural,
     OutputDirectory,
     OutputFile,
     Positive,
@@ -195,6 +196,7 @@ class RerankOptions(JobsOptions, SearchOptions):
         nbest_features: NAME=COMMAND, a feature to add to n-best lists; {nbest}, {source}, {out} become paths.
             Without one, only the features in the lists are tuned, as a control.
         models: NAME=DIRECTORY, a model whose scores `rescorer nbest` adds as a feature.
+        skip_bad: Give up to N hypotheses of a list that a model cannot score the least score of their sentence.
         mbr: Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as
             references.
         mbr_command: Command that computes --mbr column, like --metric-command: it scores each hypothesis with
@@ -218,6 +220,7 @@ class RerankOptions(JobsOptions, SearchOptions):
     out: OutputDirectory
     nbest_features: Annotated[tuple[str, ...], option("--nbest-feature")] = ()
     models: Annotated[tuple[str, ...], option("--model")] = ()
+    skip_bad: Annotated[Natural, option(metavar="N")] = 0
     mbr: Annotated[MbrMetricName | None, option(key="mbr")] = None
     mbr_command: Annotated[str | None, option(key="mbr_command")] = None
     n_runs: Annotated[Positive | None, option("--runs", key="n_runs")] = None
@@ -268,7 +271,7 @@ def rerank(options: RerankOptions, of_test: TestOptions) -> None:
     run, out, seed, jobs = options.run, options.out, options.seed, options.jobs
     settings = options.settings()
     features = [NBestFeature.parse(each) for each in options.nbest_features]
-    features += [feature_of_model(each) for each in options.models]
+    features += [feature_of_model(each, options.skip_bad) for each in options.models]
     if run is not None:
         with recorded_step(out / LOG_NAME, str(out), command_line()):
             parallel = ParallelText(options.source, options.references)

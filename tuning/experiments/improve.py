@@ -47,7 +47,7 @@ from tuning.experiments.improve_plan import (
 from tuning.experiments.plan import JUDGED
 from tuning.experiments.run import run_experiment
 from tuning.experiments.settings import LINKS_NAMES, ImproveSettings, RunSettings
-from tuning.loop.fingerprints import fingerprint_commands, fingerprint_ini
+from tuning.loop.fingerprints import check_unchanged, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import write_tuned_ini
 from tuning.loop.run_directory import INI_NAME, load_run, save_run
 from tuning.report.page.inputs import ReportInputs
@@ -115,7 +115,7 @@ def _improved(settings: ImproveSettings, experiment: Experiment, plan: Plan) -> 
     install(settings, experiment, choice)
     comparison = read_comparison(settings.out / "table.json")
     text = readme(settings, experiment, choice, comparison)
-    write_changed(settings.out / "README.txt", text.encode())
+    write_changed(settings.out / "README.txt", text.encode(errors="surrogateescape"))
     return text
 
 
@@ -160,12 +160,16 @@ def _prepare(settings: ImproveSettings, work: Path, plan: Plan) -> None:
     lay_out(table, place)
     lines = with_path(ini, ini.of_kind(TABLE_KIND)[0].name, place).lines
     write_changed(model / INI_NAME, b"".join(line + b"\n" for line in lines))
+    links = settings.found_links()
     if LINKS in plan.seconds:
         source, target = settings.languages
         command = ["moses-bridge", "build", "--source-language", source]
         command += ["--target-language", target, "--corpus", f"{corpus}/train"]
         command += ["--out", f"{work}/aligned"]
         _step(work, LINKS, [*command, "--jobs", str(settings.jobs)])
+        links = work / "aligned" / LINKS_NAMES[0]
+    if links is not None:
+        lay_out(links, model / LINKS_NAMES[0])
 
 
 def _make(
@@ -173,7 +177,6 @@ def _make(
 ) -> None:
     decided = work / "decided.toml"
     write_changed(decided, to_toml({"tables": tables} | plan.limits).encode())
-    made = work / "aligned" / LINKS_NAMES[0]
     run_experiment(
         [EXPERIMENT, *settings.experiments, decided],
         RunSettings(
@@ -181,7 +184,6 @@ def _make(
             corpus=work / TEXTS,
             model=work / SYSTEM,
             languages=settings.languages,
-            links=made if LINKS in plan.seconds else settings.found_links(),
             goals=tuple(goals),
             jobs=settings.jobs,
         ),
@@ -192,6 +194,7 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
     """Write the chosen system into OUT: networks, the whole table, weights, the comparison and its page."""
     out, run = settings.out.absolute(), load_run(choice.run)
     work = out / WORK
+    check_unchanged({choice.run: run})
     words = {word for command in run.commands().values() for word in shlex.split(command)}
     for network in experiment.networks:
         if str(work / network) in words:
@@ -217,7 +220,8 @@ def install(settings: ImproveSettings, experiment: Experiment, choice: Choice) -
     for file in (work / TABLE).glob("table.*"):
         shutil.copy(file, out)
     source, target = (work / TEXTS / f"test.{language}" for language in settings.languages)
-    tables, steps = [out / "table.json"], work / LOG_NAME
+    tables, log = [out / "table.json"], work / LOG_NAME
+    steps = log if log.exists() else None
     page = ReportInputs(tables=tables, source=source, references=[target], steps=steps)
     write_report(replace(page, title=f"{settings.ini}, improved"), out / "report.html")
 

@@ -17,7 +17,7 @@ from moses_bridge.base.progress import estimated_lines
 from moses_bridge.base.text_lines import read_text_lines
 from moses_bridge.base.textio import count_lines, read_lines
 from moses_bridge.formats.moses_ini import TABLE_KIND, files_at, line_of, read_ini
-from moses_bridge.formats.moses_ini_edits import new_ini
+from moses_bridge.formats.moses_ini_edits import new_ini, with_absolute_paths
 from moses_bridge.formats.phrase_table import parse_row, source_column
 from moses_bridge.formats.text_notes import text_notes
 from tuning.experiments.run import check_plain
@@ -106,6 +106,7 @@ def _check_out(out: Path) -> None:
 
 def _check_model(path: Path) -> None:
     ini = read_ini(path)
+    with_absolute_paths(ini)
     for feature in ini.features:
         for named in (feature.arguments[key] for key in feature.file_arguments):
             if not any(files_at(ini.file(named))):

@@ -103,6 +103,10 @@ def plan_lines(settings: ImproveSettings, plan: Plan) -> Iterator[str]:
         yield f"    {duration(seconds):>10}  {name}"
     if plan.limits:
         yield f"    that is more than {settings.minutes:g} minutes: trainings end earlier"
+    if not plan.judged:
+        yield (
+            f"    the dev text has fewer than {FEWEST_DOCUMENTS} documents: no score is judged before tuning"
+        )
     for offer, seconds in plan.further.items():
         yield f"    more --minutes would add: {offer}, {duration(seconds)}"
     if settings.train is None:

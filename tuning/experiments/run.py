@@ -94,6 +94,7 @@ def run_experiment(experiment: Sequence[str | Path], settings: RunSettings) -> N
     command = _command(goals, settings, out)
     out.mkdir(parents=True, exist_ok=True)
     with held_file(out / PLAN):  # the folder itself is held by the step that writes its table
+        _check_kept(out)
         _write(described, settings, out)
         _follow(command, _to_do(command, settings), out, steps_at_once(settings))
     for text in _results(described, goals, out):
@@ -150,6 +151,18 @@ def _results(experiment: Experiment, goals: Sequence[str], out: Path) -> Iterato
     if not goals:
         yield from [*step_lines(_logged(out)), ""]
         yield f"The same with charts and translations: {out / PAGE}"
+
+
+def _check_kept(out: Path) -> None:
+    """Refuse (InputError) products with other bytes than their steps made."""
+    for step in {step.name: step for step in _logged(out)}.values():
+        product = out / step.name
+        for name, digest in step.made.items() if product.exists() else ():
+            file = product.with_name(name)
+            if not file.is_file() or file_digest(file) != digest:
+                found, hint = "other bytes than its step made", f"Remove {product} to make it again"
+                hint += f", or this step's line in {out / LOG_NAME} to keep what is there"
+                raise InputError(file, None, found, "the same", hint)
 
 
 def _write(experiment: Experiment, settings: RunSettings, folder: Path) -> None:

@@ -181,8 +181,10 @@ class NBestFeature:
         return cls(name, command, stand_in=stand_in)
 
 
-def feature_of_model(text: str) -> NBestFeature:
+def feature_of_model(text: str, skip_bad: int = 0) -> NBestFeature:
     """The feature of a model directory, NAME=DIRECTORY, whose values `rescorer nbest` computes.
+
+    Up to skip_bad hypotheses of a list that cannot be scored have the least value of their sentence.
 
     Raises:
         ConfigError: the name or the directory is missing, or the name is malformed.
@@ -192,6 +194,7 @@ def feature_of_model(text: str) -> NBestFeature:
         raise ConfigError(f"found {text!r}, expected NAME=DIRECTORY")
     model = shlex.quote(directory).replace("{", "{{").replace("}", "}}")
     command = f"rescorer nbest {{nbest}} --source {{source}} --model {model} --feature {name}"
+    command += f" --skip-bad {skip_bad}" if skip_bad else ""
     return NBestFeature(name, f"{command} --out {{out}}")
 
 

@@ -16,10 +16,13 @@ from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.text_lines import say
+from moses_bridge.base.textio import read_lines
 from moses_bridge.decoding.builtin_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import open_decoder
 from moses_bridge.decoding.interface import Decoder, DecoderConfig
 from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.formats.nbest import BAR, ESCAPED_BAR
 from moses_bridge.formats.text_notes import say_notes
 from tuning.loop.fingerprints import ParallelText, fingerprint_commands, fingerprint_ini
 from tuning.loop.ini_weights import (
@@ -143,6 +146,10 @@ def tune(
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         Loop(decoder, lists, counted, out, config, run, workers.jobs).run_to_end(run.weights)
         say_notes(text.source, text.references, [out / f"iter{run.kept:02}.out"])
+        if any(BAR in line for path in text.references for line in read_lines(path)):
+            say(
+                f"note: '|||' of the references is another word in n-best lists, {ESCAPED_BAR.decode()}"
+            )
         save_run(run, out)
         write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run

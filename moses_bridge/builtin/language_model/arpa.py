@@ -179,7 +179,8 @@ def _skip_to(
         if text and mark != b"\\data\\":
             raise InputError(path, line, shown(text), mark.decode())
         position, line = end + 1, line + 1
-    raise InputError(path, line, "the end of the file", mark.decode(), "Is this an ARPA file?")
+    found = f"the end of a file that begins with {shown(data[:40])}"
+    raise InputError(path, line, found, mark.decode(), "Is this an ARPA file?")
 
 
 def _refuse(path: textio.StrPath, data: bytes, position: int, line: int, problem: int) -> None:

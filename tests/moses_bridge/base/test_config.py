@@ -13,7 +13,6 @@ from moses_bridge.base.config import (
     Below,
     check_limits,
     from_mapping,
-    load_config,
     load_toml,
     with_options,
 )
@@ -56,7 +55,7 @@ class Needed:
 def load(tmp_path: Path, text: str) -> Settings:
     path = tmp_path / "settings.toml"
     path.write_text(text)
-    return load_config(Settings, path)
+    return from_mapping(Settings, load_toml(path), str(path))
 
 
 def test_a_table_changes_what_it_names_in_the_default_of_its_field() -> None:
@@ -65,7 +64,7 @@ def test_a_table_changes_what_it_names_in_the_default_of_its_field() -> None:
 
 
 def test_defaults() -> None:
-    assert load_config(Settings, None) == Settings()
+    assert from_mapping(Settings, {}, "") == Settings()
 
 
 @pytest.mark.parametrize(
@@ -130,12 +129,12 @@ def test_files_that_are_not_toml(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "settings.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match="expected a TOML file"):
-        load_config(Settings, path)
+        from_mapping(Settings, load_toml(path), "file")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a readable file"):
-        load_config(Settings, tmp_path / "nothing.toml")
+        from_mapping(Settings, load_toml(tmp_path / "nothing.toml"), "file")
 
 
 @pytest.mark.parametrize("mapping", [{}, {"widht": 3}])
@@ -269,9 +268,9 @@ def test_numbers_that_no_compiled_code_takes_are_refused(tmp_path: Path) -> None
     for key in ("n", "rate"):
         (tmp_path / "a.toml").write_text(f"{key} = 0x{'f' * 20_000}")
         with pytest.raises(ConfigError, match=rf"{key}: found a number of 80,000 bits, expected"):
-            load_config(Sizes, tmp_path / "a.toml")
+            from_mapping(Sizes, load_toml(tmp_path / "a.toml"), "file")
     (tmp_path / "a.toml").write_text("n = 18446744073709551615")
-    assert load_config(Sizes, tmp_path / "a.toml").n == 2**64 - 1
+    assert from_mapping(Sizes, load_toml(tmp_path / "a.toml"), "file").n == 2**64 - 1
 
 
 def test_texts_with_many_dots_are_settings(tmp_path: Path) -> None:

@@ -46,6 +46,24 @@ def test_time_memory_and_status_are_logged(tmp_path: Path) -> None:
     assert f"Python {sys.version_info[0]}.{sys.version_info[1]}" in first.machine
 
 
+def test_a_product_is_logged_with_its_digest(tmp_path: Path) -> None:
+    """FIPS 180-4's SHA-256 of "abc"; another run of a step writes NAME.new, and then gives it its name."""
+    log, folder = tmp_path / "steps.jsonl", tmp_path / "out"
+    writes = "mkdir -p out; printf abc >out/table.json; printf abc >out/table.txt; printf x >out/tables.txt"
+    names = {
+        "out/table.json": writes,
+        "out/table.txt": "printf abc >out/table.txt.new",
+        "gone": "true",
+    }
+    for name, command in names.items():
+        assert run_step(["sh", "-c", f"cd {tmp_path}; {command}"], log, name) == 0
+        (folder / "table.txt").write_text("old")
+    assert run_step(["sh", "-c", "exit 3"], log, "out/table.json") == 3
+    abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    both = {"table.json": abc, "table.txt": abc}
+    assert [step.made for step in read_steps(log)] == [both, both, {}, {}]
+
+
 def test_a_block_of_this_process_is_logged_unless_it_fails(tmp_path: Path) -> None:
     log = tmp_path / "run" / "steps.jsonl"
     with pytest.raises(ValueError, match="no"), recorded_step(log, "run", "tuning tune"):

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import moses_bridge.builtin.build
 import moses_bridge.decoding.decoder
-from moses_bridge.base.config import load_config
+from moses_bridge.base.config import from_mapping, load_toml
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.cli import main
 from moses_bridge.decoding.interface import DecoderConfig
@@ -362,7 +362,7 @@ def test_what_is_printed_gives_the_same_settings(folder: Path) -> None:
     printed = run("decode", "--stack", 7, "--print-config").stdout
     Path("d.toml").write_text(printed)
     assert run("decode", "--config", "d.toml", "--print-config").stdout == printed
-    assert load_config(DecoderConfig, "d.toml") == DecoderConfig(stack_size=7)
+    assert from_mapping(DecoderConfig, load_toml("d.toml"), "file") == DecoderConfig(stack_size=7)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import from_mapping, load_config
+from moses_bridge.base.config import from_mapping, load_toml
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.architectures import load
@@ -227,7 +227,7 @@ def test_keys_of_earlier_versions_are_told_by_their_new_name(
     path = tmp_path / "settings.toml"
     path.write_text(f"{key} = true\n")
     with pytest.raises(ConfigError, match=f"unknown key '{key}'; write {now}"):
-        load_config(load(architecture).settings, path)
+        from_mapping(load(architecture).settings, load_toml(path), "file")
 
 
 @pytest.mark.parametrize("name", ["cptm", "encdec"])

@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import LineProgress
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
@@ -25,6 +26,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.scorer_choice import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.tables.column import Column, ColumnConfig, parse_columns
+from rescorer.tables.record import Counts, RunRecord
 from rescorer.tables.scored_table import Run, add_columns
 from rescorer.tables.source_table import Shard
 
@@ -222,7 +224,8 @@ def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     scorer = Given(x=-1.0, z=value)
     scorer.by_target[b"y \xff"] = value
     scorer.shortlist = AllButX([])  # type: ignore[assignment]
-    with pytest.raises(UserError, match=rf"^my model gives {value} for 'a b \|\|\| y \ufffd'"):
+    found = rf"t:2: found the score {value} of 'a b \|\|\| y \ufffd'.*\(my model\)"
+    with pytest.raises(InputError, match=found):
         add_columns(
             Run.prepare(
                 str(table),
@@ -277,24 +280,63 @@ class OneWord:
         return np.zeros(len(batch))
 
 
-@pytest.mark.parametrize(
-    ("columns", "max_bad_rows", "place"),
-    [(("sum",), 0, ":2"), (("sum",), 1, ""), (("per-word",), 0, ":2")],
-)
-def test_a_row_without_a_value_is_named(
-    columns: tuple[Column, ...], max_bad_rows: int, place: str, tmp_path: Path
+class LettersOfFewWords:
+    """Minus the number of letters; nan for "bad", and no value for more than two words."""
+
+    shortlist = None
+    needs_links = False
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(batch.targets):
+            if len(target.split()) > 2:
+                raise UnscorablePair(row, batch, "target", "3 words", "two", "Cut it")
+        each = [np.nan if target == b"bad" else -len(target) for target in batch.targets]
+        return np.array(each, dtype=np.float64)
+
+
+def test_rows_without_a_value_get_the_least_of_their_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Per word a long row would be the best one; a source with no value takes the least of its block."""
+    path, out = tmp_path / "table", tmp_path / "out"
+    rows = b"a ||| x ||| 1\na ||| xyz ||| 1\na ||| x y z ||| 1\nb ||| bad ||| 1\nc ||| bad ||| 1\n"
+    path.write_bytes(rows)
+    named = [NamedScorer("few", LettersOfFewWords(), "1"), word_count()]
+    config = ColumnConfig(("sum", "per-word"), block_rows=4, max_bad_rows=2)
+    with pytest.raises(InputError, match=r"the score nan of 'c .* bad'.*\(few\); with --skip-bad"):
+        add_columns(Run.prepare(str(path), str(out), named, config))
+    config = replace(config, max_bad_rows=3)  # goes on after the first block
+    run = Run.prepare(str(path), str(out), named, config, resume=True)
+    assert add_columns(run).counts == Counts(5, (0, 0, 0, 0), 0, 3)
+    values = [
+        [float(x) for x in row.split(b"|||")[2].split()] for row in out.read_bytes().splitlines()
+    ]
+    lowest = -30 * np.log(10)
+    expected = [[-1, -0.5], [-3, -1.5], [-3, -1.5], [-3, -1.5], [lowest, lowest]]
+    np.testing.assert_allclose(np.log(values)[:, 1:3], expected, rtol=1e-6)
+    notes = capsys.readouterr().err
+    assert notes.count("note: ") == 3
+    assert "found 3 words on the target side of 'a ||| x y z', expected two" in notes
+    assert RunRecord.read(str(out)).summary()[-1] == (
+        f"note: {out}: 3 values that no scorer gave are the least of their source phrase"
+    )
+
+
+@pytest.mark.parametrize("columns", [("sum",), ("per-word",)])
+def test_a_row_without_a_value_is_named(columns: tuple[Column, ...], tmp_path: Path) -> None:
     path = tmp_path / "table"
     path.write_bytes(b"a ||| x ||| 0.5\nb ||| x y ||| 0.5\nc ||| y z ||| 0.5\n")
     named = NamedScorer("one", OneWord(), "1")
-    message = rf"table{place}: found too many words on the target side of 'b \|\|\| x y', expected one. Cut it"
+    message = (
+        r"table:2: found too many words on the target side of 'b \|\|\| x y', expected one. Cut it"
+    )
     with pytest.raises(InputError, match=message):
         add_columns(
             Run.prepare(
                 str(path),
                 str(tmp_path / "out"),
                 [named],
-                ColumnConfig(columns, max_bad_rows=max_bad_rows),
+                ColumnConfig(columns),
             )
         )
     assert not (tmp_path / "out").exists()

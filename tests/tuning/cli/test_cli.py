@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base.config import load_config
+from moses_bridge.base.config import from_mapping, load_toml
 from moses_bridge.base.config_text import commented_toml
 from tuning.cli import main
 from tuning.cli.tune import _print_end
@@ -219,7 +219,7 @@ def test_printed_settings_are_read_again(command: str, kind: type[Any], tmp_path
     status, output = call(command, "--print-config")
     assert (status, output) == (0, commented_toml(kind()))
     (tmp_path / "c.toml").write_text(output)
-    assert load_config(kind, tmp_path / "c.toml") == kind()
+    assert from_mapping(kind, load_toml(tmp_path / "c.toml"), "file") == kind()
 
 
 @pytest.mark.parametrize("place", [1, 5, 9])

@@ -226,6 +226,9 @@ def test_too_few_documents_judge_nothing(experiment: Experiment, settings: Impro
     plan = make_plan(experiment, settings, dataclasses.replace(FACTS, n_documents=3))
     assert not plan.judged and not left_out(experiment, plan, {})
     assert "what scores are worth" not in plan.seconds
+    line = "    the dev text has fewer than 4 documents: no score is judged before tuning"
+    assert line in plan_lines(settings, plan)
+    assert line not in plan_lines(settings, make_plan(experiment, settings, FACTS))
 
 
 # --- The choice

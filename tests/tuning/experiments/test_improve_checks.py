@@ -71,6 +71,14 @@ def rewritten_table(text: str) -> Edit:
     )
 
 
+def test_a_model_that_moses_could_not_name_is_refused(settings: ImproveSettings) -> None:
+    model = settings.ini.parent.rename(settings.ini.parent.with_name("my model"))
+    ini = model / settings.ini.name
+    ini.write_text(ini.read_text().replace(f"{settings.ini.parent}/", ""))
+    with pytest.raises(UserError, match="expected one without blanks and '#', which Moses cuts"):
+        check_inputs(dataclasses.replace(settings, ini=ini))
+
+
 @pytest.mark.parametrize("name", ["a b", "a#b", "a\nb", "caf\udce9", "e\u0301", "a'b"])
 def test_a_folder_that_make_could_not_name_is_refused(settings: ImproveSettings, name: str) -> None:
     """Also where it is above the working directory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -140,6 +141,43 @@ def test_the_settings_of_the_domain_are_those_of_a_corpus(
     (recipe,) = (line for line in rules.splitlines() if "moses-bridge corpus" in line)
     for target in ("fr", "ja", "zh"):
         assert fetched_by(recipe, target, tmp_path, monkeypatch) == "nothing is fetched"
+
+
+@pytest.mark.parametrize(
+    "changed", ["corpus/train.en", "model/phrase-table.gz", "domain/mine/dev.fr"]
+)
+def test_make_domain_notices_what_changed_with_its_date_kept(tmp_path: Path, changed: str) -> None:
+    """Its first files, which all others need, are made anew then, and not where nothing changed."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    texts = [f"domain/mine/{part}" for part in ("dev", "test", "train-5")]
+    for name in ("corpus/train", *texts):
+        for suffix in ("en", "fr", "groups"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"{name}.{suffix}").write_text(f"{name}\n")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "phrase-table.gz").write_bytes(b"table")
+    values = {"BUILD": "", "CORPUS": "/corpus", "MODEL": "/model", "B": "/table1", "BIN": "/bin"}
+    words = [f"{name}={tmp_path}{place}" for name, place in values.items()]
+    words += [
+        "ORIGIN=mine",
+        "SIZE=5",
+        "SOURCE=en",
+        "TARGET=fr",
+        f"{tmp_path}/domain/mine-5/links/en",
+    ]
+    made, dates = tmp_path / "domain" / "mine-5" / "links" / "en", []
+    for edit in (False, False, True, False):
+        if edit:
+            given = tmp_path / changed
+            date, content = given.stat().st_mtime_ns, given.read_bytes()
+            given.write_bytes(content[::-1])
+            os.utime(given, ns=(date, date))
+        makefile = EXPERIMENTS / "domain" / "domain.mk"
+        told = subprocess.run(["make", "-f", makefile, *words], capture_output=True, text=True)
+        assert told.returncode == 0, told.stderr
+        dates.append(made.stat().st_mtime_ns)
+    assert dates[0] == dates[1] < dates[2] == dates[3]
 
 
 def fetched_by(recipe: str, target: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -55,7 +55,7 @@ STEPS = [
 ]
 STAND_IN = """\
 #!{python} -SE
-import json, os, sys, time
+import hashlib, json, os, sys, time
 from pathlib import Path
 def work(program, *words):
     told, folder = " ".join(words), Path(program).parent
@@ -82,7 +82,10 @@ if words[0] != "step":
 # The command of a step, whose process would take as long again.
 fault = work(*words[6:])
 step = dict(name=words[4], command=" ".join(words[6:]), version="1", started="now", seconds=72.0,
-            processor_seconds=1.0, peak_memory=1, status=int(fault is not None), machine="m")
+            processor_seconds=1.0, peak_memory=1, status=int(fault is not None), machine="m", made={{}})
+product = Path(words[2]).parent / words[4]
+if product.is_file():
+    step["made"][product.name] = hashlib.sha256(product.read_bytes()).hexdigest()
 with open(words[2], "a") as log:
     log.write(json.dumps(step) + "\\n")
 sys.exit(fault)
@@ -217,6 +220,27 @@ def test_a_build_of_an_earlier_version_is_finished(place: Path) -> None:
     run_experiment(["mine.toml"], settings())
     shutil.rmtree("b/config/digests")
     assert planned_steps(["mine.toml"], settings()) == []
+
+
+@pytest.mark.parametrize("name", ["runs/baseline-1/weights.json", "table.json"])
+def test_a_product_that_is_not_what_its_step_made_is_refused(place: Path, name: str) -> None:
+    """With date and size kept, as a disk changes it; all goes on without it, or its line in the log."""
+    run_experiment(["mine.toml"], settings())
+    product, log = Path("b") / name, Path("b/steps.jsonl")
+    kept, date = product.read_bytes(), product.stat().st_mtime_ns
+    damaged = bytes([kept[0] ^ 1, *kept[1:]])
+    product.write_bytes(damaged)
+    os.utime(product, ns=(date, date))
+    with pytest.raises(UserError, match=f"b/{name}: found other bytes than its step made"):
+        run_experiment(["mine.toml"], settings())
+    assert len(logged()) == 9
+    product.unlink()
+    run_experiment(["mine.toml"], settings())
+    assert product.read_bytes() == kept
+    product.write_bytes(damaged)
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if f'"{name}"' not in line))
+    run_experiment(["mine.toml"], settings())
 
 
 def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:

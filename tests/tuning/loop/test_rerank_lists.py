@@ -263,6 +263,7 @@ def test_the_feature_of_a_model_is_added_by_rescorer_nbest() -> None:
     feature = feature_of_model("NN0=a b/{c}")
     command = "rescorer nbest N --source S --model a\\ b/{c} --feature NN0 --out O"
     assert " ".join(word.replace(" ", "\\ ") for word in feature.words("N", "S", "O")) == command
+    assert feature_of_model("NN0=rnn", 3).command.endswith("--skip-bad 3 --out {out}")
     with pytest.raises(ConfigError, match="found 'rnn', expected NAME=DIRECTORY"):
         feature_of_model("rnn")
 

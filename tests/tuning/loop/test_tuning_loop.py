@@ -233,7 +233,7 @@ def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
 def test_faults_of_the_dev_text_are_said_at_the_end(
     system: FixedSystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    system["reference"].write_bytes(b"a B c d e\r\nf g h i j\r\n\r\n")
+    system["reference"].write_bytes(b"a B c d e\r\nf g h i |||\r\n\r\n")
     system.run(tmp_path / "run")
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
     reference = system["reference"]
@@ -244,6 +244,9 @@ def test_faults_of_the_dev_text_are_said_at_the_end(
         f"note: {reference}:3: the first of 1 of 3 sentences that have no ref"
     )
     assert notes[2].endswith(f"0 of 15 words, {reference} in 1 of 10: they are other words to BLEU")
+    assert notes[3].endswith(
+        "'|||' of the references is another word in n-best lists, &#124;&#124;&#124;"
+    )
 
 
 def test_no_output_stands_for_one_that_was_not_reranked(

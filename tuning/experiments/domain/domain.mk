@@ -40,9 +40,15 @@ runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/r
 
 # --- Texts and their word links
 
+# What no rule here makes: the file of digests is new if it changes, whatever its dates say. The first one is as old as the text.
+GIVEN = $(wildcard $(CORPUS)/train.* $(MODEL)/*.gz $(DOMAIN_FILES)/*.toml \
+    $(if $(wildcard $(DOMAIN_FILES)/$(ORIGIN).toml),,$(DOMAINS)/$(ORIGIN)/*.*))
+$(D)/given: always
+	mkdir -p $(@D); sha256sum $(GIVEN) > $@.new; [ -e $@ ] || touch -r $(CORPUS)/train.$(SOURCE) $@.new
+	cmp -s $@.new $@ || mv $@.new $@; rm -f $@.new
 $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(wildcard $(DOMAIN_FILES)/$(ORIGIN).toml)
 	$(BIN)/moses-bridge corpus $(LANGUAGES) --out $(@D) --config $(DOMAIN_FILES)/$(ORIGIN).toml $(call named,$(ORIGIN))
-$(D)/corpus/train.$(SOURCE): $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE)
+$(D)/corpus/train.$(SOURCE): $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE) $(D)/given
 	mkdir -p $(@D)
 	cp $(<D)/dev.* $(<D)/test.* $(@D)
 	for suffix in groups $(TARGET) $(SOURCE); do cp $(<D)/train-$(SIZE).$$suffix $(@D)/train.$$suffix; done
@@ -139,6 +145,7 @@ $(GENERAL)/moses.ini: $(MODEL)/moses.ini $(DOMAIN_TEXTS)
 	$(BIN)/moses-bridge filter --ini $< $(DOMAIN_TEXTS:%=--source %) --out $(@D) $(call named,general)
 	ln -sf $(abspath $(MODEL))/lm.arpa.gz $(@D)
 $(FOLDS)/folds: $(D)/links/dev
+	rm -rf $(@D)
 	$(BIN)/moses-bridge folds --corpus $(D)/corpus/train $(LANGUAGES) \
 	    --groups $(D)/corpus/train.groups --links $(D)/links/own --folds $(N_FOLDS) --out $(@D) $(call named,folds)
 	cd $(@D); for fold in $(EACH_FOLD); do \
@@ -174,7 +181,7 @@ $(D)/nnjm/table.json: $(D)/columns/table.json $(B)/nnjm/trained
 	$(call copied,domain-nnjm)
 endif
 
-.PHONY: domain
+.PHONY: domain always
 domain: $(D)/best
 	+$(call again,BEST=$$(cat $<)) $(D)/columns/table.json $(D)/nnjm/table.json
 	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt; \

@@ -139,6 +139,11 @@ def test_what_is_refused(models: list[Path], tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(gzip.decompress(KENLM_BINARY.read_bytes()))
     with pytest.raises(InputError, match="found a binary file of KenLM, expected an ARPA file"):
         mix_models([models[0], tmp_path / "binary"], out, (0.5, 0.5))
+    (tmp_path / "packed").write_bytes(KENLM_BINARY.read_bytes())
+    with pytest.raises(
+        InputError, match="found the end of a file that begins with 'mmap lm http://k"
+    ):
+        mix_models([models[0], tmp_path / "packed"], out, (0.5, 0.5))
     with pytest.raises(ConfigError, match="two or more to mix"):
         mix_models(models[:1], out, (1,))
     with pytest.raises(ConfigError, match="either --corpus-weights, or --dev"):

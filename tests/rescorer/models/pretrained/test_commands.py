@@ -81,6 +81,23 @@ def test_a_column_of_a_phrase_table_and_its_record(here: Path, marian: Path) -> 
     assert again.exit_code == 0, again.output
 
 
+def test_a_row_too_long_for_the_model_gets_the_least_of_its_source(
+    here: Path, marian: Path
+) -> None:
+    pairs = [("the house", "la maison"), ("the house", "la"), ("the house", "la " * 600), ROWS[-1]]
+    rows = [f"{source} ||| {target.strip()} ||| 0.5\n" for source, target in pairs]
+    Path("long").write_text("".join(rows))
+    command = ("score", "long", "--model", f"hf:{marian}", "--out", "new", "--device", "cpu")
+    refused = run(*command)
+    assert refused.exit_code == 1 and "long:3: found 601 subwords on the target" in refused.stderr
+    result = run(*command, "--resume", "--skip-bad", "1")
+    assert result.exit_code == 0, result.output
+    found = np.log([float(row.split()[-1]) for row in Path("new").read_text().splitlines()])
+    first, second, last = values(marian, [pairs[0], pairs[1], pairs[3]])
+    expected = np.maximum([first, second, min(first, second), last], np.log(1e-30))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 def test_perplexity_of_pretrained_models(
     here: Path, marian: Path, converted: Path, gpt2: Path
 ) -> None:

@@ -126,7 +126,7 @@ def test_an_empty_batch_has_no_windows() -> None:
 
 
 def test_links_of_several_lines() -> None:
-    links = read_links([b"0-1 12-0", b"", b" 3-4 "], "links")
+    links = read_links([b"0-1 12-0", b"", b" 3-4 "])
     assert links.pairs.tolist() == [0, 0, 2]
     assert links.sources.tolist() == [0, 12, 3] and links.targets.tolist() == [1, 0, 4]
 
@@ -145,7 +145,7 @@ def test_links_that_leave_their_pair_are_refused(link: bytes) -> None:
 )
 def test_malformed_links_are_refused(line: bytes) -> None:
     with pytest.raises(InputError, match=r"links:2: .*expected SOURCE-TARGET"):
-        read_links([b"0-0", line], "links")
+        read_links([b"0-0", line])
     with pytest.raises(UnscorablePair, match="expected SOURCE-TARGET") as caught:
         fill_windows(Batch([b"a", b"b"], [b"x", b"y"], [b"0-0", line]), SHORTLISTS, SMALL)
     assert caught.value.row == 1
