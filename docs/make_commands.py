@@ -13,7 +13,7 @@ import click
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.command import HELP_NAMES
+from moses_bridge.base.command import HELP_NAMES, CommandGroup
 
 PAGE = Path(__file__).with_name("commands.md")
 INTRODUCTION = """\
@@ -77,13 +77,11 @@ def page() -> str:
     return "\n".join([INTRODUCTION, *(_of_program(*each) for each in PROGRAMS.items())])
 
 
-def _of_program(program: str, group: click.Group) -> str:
+def _of_program(program: str, group: CommandGroup) -> str:
     names = HELP_NAMES["help_option_names"]  # click keeps the first ones that it sees
     context = click.Context(group, info_name=program, help_option_names=names)
     parts = [f"## {program}\n\n{_help_text(group)}\n"]
-    commands = [
-        each for name in group.list_commands(context) if (each := group.get_command(context, name))
-    ]
+    commands = [*group.all_commands().values()]
     for section, members in groupby(commands, lambda command: str(getattr(command, "section", ""))):
         first = [(str(each.name), _first(each)) for each in members]
         lines = [

@@ -271,17 +271,22 @@ class CommandGroup(click.Group):
         modules = [module for each in self.sections.values() for module in each.values()]
         return list(dict.fromkeys([*itertools.chain(*modules), *self.commands]))
 
+    def all_commands(self) -> dict[str, click.Command]:
+        """All commands by name, in the order of the help."""
+        context = click.Context(self)
+        named = {name: self.get_command(context, name) for name in self.list_commands(context)}
+        return {name: command for name, command in named.items() if command}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections: each command with the first sentence of its help."""
-        names = self.list_commands(ctx)
-        longest = max(map(len, names), default=0)
+        commands = self.all_commands()
+        longest = max(map(len, commands), default=0)
         limit = formatter.width - 6 - longest
         rows: dict[str, list[tuple[str, str]]] = {}
-        for name in names:
-            if command := self.get_command(ctx, name):
-                title = getattr(command, "section", Command.section)
-                row = (name.ljust(longest), command.get_short_help_str(limit))
-                rows.setdefault(title, []).append(row)
+        for name, command in commands.items():
+            title = getattr(command, "section", Command.section)
+            row = (name.ljust(longest), command.get_short_help_str(limit))
+            rows.setdefault(title, []).append(row)
         for title in rows:
             with formatter.section(title):
                 formatter.write_dl(rows[title])

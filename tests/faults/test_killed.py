@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 import torch
 
+from moses_bridge.base.command import CommandGroup
 from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -27,7 +27,7 @@ from tests.faults.conftest import N_POINTS, Commands, Interrupted
 from tuning.cli import main as tuning
 
 N_KILLS = max(1, N_POINTS // 2)  # of each command
-GROUPS: dict[str, click.Group] = {
+GROUPS: dict[str, CommandGroup] = {
     "moses-bridge": moses_bridge,
     "rescorer": rescorer,
     "tuning": tuning,
@@ -204,8 +204,7 @@ def test_all_commands_that_resume_are_counted() -> None:
     found = {
         f"{program} {name}"
         for program, group in GROUPS.items()
-        for name in group.list_commands(click.Context(group))
-        if (command := group.get_command(click.Context(group), name))
-        and any("--resume" in parameter.opts for parameter in command.params)
+        for name, command in group.all_commands().items()
+        if any("--resume" in parameter.opts for parameter in command.params)
     }
     assert found == {*RESUMED, *ELSEWHERE}

@@ -28,7 +28,7 @@ from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec import EncDecConfig, EncoderDecoder
 from tuning.cli import main as tuning
 
-GROUPS: dict[str, click.Group] = {
+GROUPS: dict[str, CommandGroup] = {
     "moses-bridge": moses_bridge,
     "rescorer": rescorer,
     "tuning": tuning,
@@ -139,11 +139,7 @@ MORE = {
 def commands() -> Iterator[tuple[str, click.Command]]:
     """All commands of the three packages: "rescorer score", and what click knows of it."""
     for program, group in GROUPS.items():
-        assert isinstance(group, CommandGroup)
-        context = click.Context(group)
-        for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            assert command is not None
+        for name, command in group.all_commands().items():
             yield f"{program} {name}", command
 
 

@@ -336,10 +336,10 @@ def test_code_of_a_model_is_not_run_without_trust(own: Path, tmp_path: Path, ask
 
 
 def test_each_command_that_loads_a_model_asks_for_trust() -> None:
-    names = {name for name, command in main.commands.items() if takes_models(command)}
+    names = {name for name, command in main.all_commands().items() if takes_models(command)}
     assert names == {ask.split()[0] for ask in ASKS.values()}
     for name in names:
-        assert "trust_code" in {parameter.name for parameter in main.commands[name].params}
+        assert "trust_code" in {parameter.name for parameter in main.all_commands()[name].params}
 
 
 def takes_models(command: click.Command) -> bool:

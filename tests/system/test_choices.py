@@ -86,7 +86,7 @@ LITERALS: dict[str, Any] = {
 CHOICES = [
     (program, command, parameter.name, parameter.type)
     for program, group in GROUPS.items()
-    for command, of_command in group.commands.items()
+    for command, of_command in group.all_commands().items()
     for parameter in of_command.params
     if isinstance(parameter.type, click.Choice)
 ]

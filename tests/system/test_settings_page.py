@@ -92,7 +92,7 @@ def _made_by_factories(config: Any) -> Iterator[tuple[str, Any]]:
 
 def _with_config() -> Iterator[tuple[str, click.Command]]:
     for program, group in PROGRAMS.items():
-        for verb, command in group.commands.items():
+        for verb, command in group.all_commands().items():
             if any(parameter.name == "print_config" for parameter in command.params):
                 yield f"{program} {verb}", command
 

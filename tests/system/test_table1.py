@@ -165,7 +165,7 @@ def test_the_makefile_calls_one_command(corpus: Path, tmp_path: Path) -> None:
     assert words[0].endswith("/bin/tuning")
     result = CliRunner().invoke(main, [*words[1:], "--help"])
     assert result.exit_code == 0
-    context = main.commands["run"].make_context("run", words[2:])
+    context = main.all_commands()["run"].make_context("run", words[2:])
     assert context.params["experiment"] == (
         "tuning/experiments/tiny.toml",
         "tuning/experiments/networks.toml",

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -54,12 +53,6 @@ TM= 0.2 0.2
 """
 
 
-def found(name: str) -> click.Command:
-    command = main.get_command(click.Context(main), name)
-    assert command is not None
-    return command
-
-
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(
         main, [str(argument) for argument in arguments], prog_name="moses-bridge"
@@ -77,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_commands_are_listed() -> None:
-    assert sorted(main.list_commands(click.Context(main))) == sorted(COMMANDS)
+    assert sorted(main.all_commands()) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -95,7 +88,7 @@ def test_the_example_in_each_help_is_a_right_command_line(
         if "." in argument or (name, argument) in READ:
             Path(argument).parent.mkdir(parents=True, exist_ok=True)
             Path(argument).touch()
-    found(name).make_context(name, arguments)
+    main.all_commands()[name].make_context(name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +114,7 @@ def test_wrong_command_lines(folder: Path, arguments: list[str], found: str) -> 
 
 def test_the_prefix_of_a_corpus_may_be_a_directory_too(folder: Path) -> None:
     languages = ["--source-language", "en", "--target-language", "fr"]
-    context = found("build").make_context(
+    context = main.all_commands()["build"].make_context(
         "build", ["--corpus", str(folder), *languages, "--out", "model"]
     )
     assert context.params["corpus_prefix"] == folder
