@@ -60,7 +60,7 @@ class BuildConfig:
             parts with models of their own. The aligner needs about 90 bytes a word of both texts, twice
             that with two jobs or more.
         max_phrase_words: longest phrase on either side; where letters are the words, 10 are usual.
-        smoothing: smoothing of the relative frequencies in the phrase table.
+        smoothing: smoothing of the relative frequencies in the phrase table; Moses has "none" by default.
         reordering: "lexical" makes a reordering table; "none" makes none, and a moses.ini with which phrases
             keep their order.
         lm_order: longest n-gram of the language model.
