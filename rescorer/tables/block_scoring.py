@@ -19,10 +19,10 @@ from moses_bridge.formats.phrase_table import (
     append_score_columns,
     without_last_scores,
 )
-from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMS
-from rescorer.tables.pair_values import NOT_FINITE
+from rescorer.tables.pair_values import answered, not_finite
 from rescorer.tables.partial_file import compress
 from rescorer.tables.record import LOWEST_PROB, RunRecord
 
@@ -106,17 +106,12 @@ def _scorer_values(
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None
     batch, most = Batch(block.sources, block.targets, links), run.config.max_bad_rows
-    values, left = np.full(len(block), -1 / LOWEST_PROB), np.arange(len(block))
-    faults, bad = dict[int, UnscorablePair](), dict[int, InputError]()
-    while len(left) and len(faults) <= most:
-        try:
-            values[left] = named.scorer.values(batch.part(left) if faults else batch)
-            break
-        except UnscorablePair as error:
-            faults[int(left[error.row])] = error
-            left = np.delete(left, error.row)
+    values, bad = np.full(len(block), -1 / LOWEST_PROB), dict[int, InputError]()
+    found_values, rows, faults = answered(named.scorer.values, batch, most)
+    if found_values is not None:
+        values[rows] = found_values
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
-        faults[row] = UnscorablePair(row, batch, None, f"the score {values[row]}", *NOT_FINITE)
+        faults[row] = not_finite(row, batch, values[row])
         values[row] = -1 / LOWEST_PROB
     for row, fault in sorted(faults.items()):
         found = f"{fault.found} of {shown(b' ||| '.join([block.sources[row], block.targets[row]]))}"

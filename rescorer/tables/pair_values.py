@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import print_note
 from rescorer.contract.batch import Batch, UnscorablePair
 
 Value = TypeVar("Value")
+Answer = TypeVar("Answer")
 NOT_FINITE = ("a finite score", "train the model again, with a lower learning_rate")
 
 
@@ -22,22 +24,35 @@ def scored_pairs(
 ) -> tuple[list[Value | None], dict[int, UnscorablePair]]:
     """Score pairs: None for one that raises an error or whose total is not finite; the errors by row."""
     values: list[Value | None] = [None] * len(batch)
-    faults, left = dict[int, UnscorablePair](), list(range(len(batch)))
-    while left:
-        part = batch if not faults else batch.part(np.array(left))
-        try:
-            found = score(part)
-        except UnscorablePair as error:
-            faults[left.pop(error.row)] = error
-            continue
-        for row, value in zip(left, found, strict=True):
-            if math.isfinite(total(value)):
-                values[row] = value
-            else:
-                told = f"the score {total(value)}"
-                faults[row] = UnscorablePair(row, batch, None, told, *NOT_FINITE)
-        break
+    found, rows, faults = answered(score, batch)
+    for row, value in zip(rows.tolist(), found or (), strict=True):
+        if math.isfinite(total(value)):
+            values[row] = value
+        else:
+            faults[row] = not_finite(row, batch, total(value))
     return values, dict(sorted(faults.items()))
+
+
+def answered(
+    score: Callable[[Batch], Answer], batch: Batch, most: float = math.inf
+) -> tuple[Answer | None, NDArray[np.int64], dict[int, UnscorablePair]]:
+    """What a scorer says of the pairs that it can score, their rows, and the errors of the others by row.
+
+    With more than `most` errors, or without a pair, it is None of no rows.
+    """
+    faults, rows = dict[int, UnscorablePair](), np.arange(len(batch))
+    while len(rows) and len(faults) <= most:
+        try:
+            return score(batch.part(rows) if faults else batch), rows, faults
+        except UnscorablePair as error:
+            faults[int(rows[error.row])] = error
+            rows = np.delete(rows, error.row)
+    return None, rows[:0], faults
+
+
+def not_finite(row: int, batch: Batch, value: float) -> UnscorablePair:
+    """The error of a pair with such a score."""
+    return UnscorablePair(row, batch, None, f"the score {value}", *NOT_FINITE)
 
 
 def within(
