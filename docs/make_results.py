@@ -27,7 +27,7 @@ from tuning.compare.gains import fixed_effect
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
 README = DOCS.parent / "README.md"
-PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "which.md")))
+PAGES = (README, *(DOCS / name for name in ("results.md", "paper.md", "benchmarks.md", "which.md")))
 PICTURE, FORETOLD = (DOCS / "images" / f"{name}.svg" for name in ("gains", "foretold"))
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
@@ -56,13 +56,24 @@ TAKEN = {
     "nnjm-*": "domain/*/nnjm/table.json",
     "best": "best/table1/best/table.json",
     "full-best": "best/table1-full/best/table.json",
+    "*": "paper/paper*/table.json",
     "bench-*": "bench/*.json",
 }
 # Experiments that add the phrase network's column to a baseline, each with a network of its own. The
 # regime 60000-pairs is the default table, so it is counted once if both are of the same corpus.
-COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
+COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*", "paper", "paper-other-domain")
+# The paper's own setting, and how it was varied.
+PAPER_SETTINGS = {
+    "paper": "batch MIRA",
+    "paper-mert": "MERT",
+    "paper-no-lexical": "without lexical weights",
+    "paper-other-domain": "table of another domain",
+    "paper-over-cslm": "over a CSLM",
+    "paper-mert-over-cslm": "over a CSLM, MERT",
+}
+PAPER_COLUMNS = {"RNN": "+RNN, Adam", "Adadelta": "+RNN, Adadelta", "columns": "noise"}
 # Tables shown with all their rows.
-WHOLE = ("table1", "networks", "full-home", "full-best")
+WHOLE = ("table1", "full-home", "full-best")
 # The rows of the README's table: what one score gains, and two of them together.
 SHORT = ("+RNN", "+RNN for BLEU", "+CSLM", "+NNJM", "+CSLM+NNJM")
 # The columns of the overview of gains: places of gains.json, and how they are headed.
@@ -87,8 +98,8 @@ TABLE_ROWS = (1_000_000, 10_000_000, 100_000_000)
 PASSES = 2  # over the distinct pairs
 # Ways of our own that some benchmarks compare with; they are no peers.
 OURS_TOO = ("not piped", "network alone", "alone")
-# Left to docs/results: other networks and sizes, and the GPU, whose findings are in the page's text.
-NOT_SHOWN = re.compile("one hidden layer|20,000 at once|unnormalised|cuda")
+# Left to docs/results: other networks and sizes, second decodings, and the GPU, which the page's text has.
+NOT_SHOWN = re.compile("one hidden layer|20,000 at once|unnormalised|lines again|cuda")
 
 Json = dict[str, Any]
 
@@ -274,6 +285,17 @@ def _gains_by_place(results: Path) -> str:
     return _table(header, rows)
 
 
+def _paper(results: Path) -> str:
+    """What the column gains in the paper's own setting: a row for each way of tuning, table or baseline."""
+    rows = []
+    for name, setting in PAPER_SETTINGS.items():
+        baseline, *others = _read(results, name)["rows"]
+        # A table that has the column over a CSLM, too, has it alone first.
+        gains = {row["system"].split()[-1].split("+")[-1]: _gain(row)[0] for row in others[::-1]}
+        rows.append((setting, _bleu(baseline), *(gains.get(name, "") for name in PAPER_COLUMNS)))
+    return _table(("setting", "baseline", *PAPER_COLUMNS.values()), rows)
+
+
 class Pooled(NamedTuple):
     """The mean gain of a column over experiments, weighted by their errors.
 
@@ -449,6 +471,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "costs": _costs,
     "text-costs": _text_costs,
     "pooled": _pooled,
+    "paper": _paper,
     "foretold": _foretold,
     "bench": _benchmarks,
     "bench-machines": _machines,

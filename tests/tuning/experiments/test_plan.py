@@ -32,6 +32,7 @@ ALL = {
     "full": [EXPERIMENTS / "full.toml"],
     "domain": DOMAIN,
     "best": BEST,
+    "paper": [EXPERIMENTS / "full.toml", EXPERIMENTS / "paper.toml"],
 }
 # What rules.mk gives a plan, as far as a test needs it.
 VARIABLES = """\
