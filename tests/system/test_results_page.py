@@ -144,7 +144,7 @@ def test_the_columns_gain_pooled_over_eleven_experiments(
         "mixed-domains": (-0.06, -0.23, 0.11),
         "all-pairs": (0.06, -0.14, 0.27),
     }
-    for path in results.glob("regime-*.json"):
+    for path in [*results.glob("regime-*.json"), *results.glob("paper*.json")]:
         path.unlink()
     for name, (delta, low, high) in regimes.items():
         gain = {"delta": delta, "interval": [low, high]}
@@ -410,3 +410,20 @@ def test_missing_results_are_named(script: dict[str, Any], results: Path) -> Non
     (results / "table1.json").write_text('{"rows": []}')
     with pytest.raises(InputError, match=r"no row \+NNJM"):
         script["rendered"](README, text, results)
+
+
+def test_the_columns_gains_in_the_papers_setting_are_of_the_column_alone(
+    script: dict[str, Any], results: Path
+) -> None:
+    """A table that has the column over a CSLM, too, has it alone first; what was not measured is empty."""
+    rows = [{"system": "Baseline", "test_bleu": 30.0, "test_sd": 0.1, "against_baseline": None}]
+    gains = {"+RNN": 1.0, "+CSLM": 5.0, "+CSLM+RNN": 6.0, "control: random columns": 0.0}
+    for system, delta in gains.items():
+        gain = {"delta": delta, "interval": [delta, delta], "corrected_p_value": 1.0}
+        rows.append({"system": system, "against_baseline": gain})
+    for name in script["PAPER_SETTINGS"]:
+        (results / f"{name}.json").write_text(json.dumps({"rows": rows}))
+    lines = script["TABLES"]["paper"](results).splitlines()
+    assert lines[2] == (
+        "| batch MIRA | 30.00 (0.10) | +1.00 (+1.00..+1.00) |  | +0.00 (+0.00..+0.00) |"
+    )
