@@ -71,6 +71,7 @@ PAPER_SETTINGS = {
     "paper-over-cslm": "over a CSLM",
     "paper-mert-over-cslm": "over a CSLM, MERT",
 }
+# How its rows end, and their headings.
 PAPER_COLUMNS = {"RNN": "+RNN, Adam", "Adadelta": "+RNN, Adadelta", "columns": "noise"}
 # Tables shown with all their rows.
 WHOLE = ("table1", "full-home", "full-best")
@@ -291,8 +292,11 @@ def _paper(results: Path) -> str:
     for name, setting in PAPER_SETTINGS.items():
         baseline, *others = _read(results, name)["rows"]
         # A table that has the column over a CSLM, too, has it alone first.
-        gains = {row["system"].split()[-1].split("+")[-1]: _gain(row)[0] for row in others[::-1]}
-        rows.append((setting, _bleu(baseline), *(gains.get(name, "") for name in PAPER_COLUMNS)))
+        gains = (
+            next((_gain(row)[0] for row in others if row["system"].endswith(ending)), "")
+            for ending in PAPER_COLUMNS
+        )
+        rows.append((setting, _bleu(baseline), *gains))
     return _table(("setting", "baseline", *PAPER_COLUMNS.values()), rows)
 
 
