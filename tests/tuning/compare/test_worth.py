@@ -124,7 +124,9 @@ def test_of_the_published_scores_noise_alone_cannot_help() -> None:
     """Each network by the intervals of the tunings that followed (docs/results.md)."""
     results = Path(__file__).resolve().parents[3] / "docs" / "results"
     judged = json.loads((results / "worth.json").read_text())["rows"]
-    tables = [json.loads((results / f"{name}.json").read_text()) for name in ("home", "table1")]
+    tables = [
+        json.loads((results / f"{name}.json").read_text()) for name in ("home", "table1", "lists")
+    ]
     measured = {row["system"]: row["against_baseline"] for each in tables for row in each["rows"]}
     found = {
         row["system"]: [ScoreWorth("", **network).can_help for network in row["networks"]]
