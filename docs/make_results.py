@@ -43,6 +43,7 @@ TAKEN = {
     "home": "table1/home/table.json",
     "full": "table1-full/table.json",
     "full-home": "table1-full/home/table.json",
+    "full-over": "table1-full/over/table.json",
     "full-controls": "table1-full/controls/table.json",
     "full-second-nnjm": "table1-full/second-nnjm/table.json",
     "full-on-lists": "table1-full/on-lists/table.json",
@@ -51,6 +52,7 @@ TAKEN = {
     "german-home": "table1-en-de/home/table.json",
     "german-best": "best/table1-en-de/best/table.json",
     "german-full": "table1-full-en-de/one-rnnsearch/table.json",
+    "german-full-home": "table1-full-en-de/alone/table.json",
     "ways-*": "domain/*/ways/table.json",
     "domain-*": "domain/*/columns/table.json",
     "nnjm-*": "domain/*/nnjm/table.json",
@@ -82,6 +84,7 @@ PLACES = {
     "default": "default",
     "all the data": "all the data",
     "English to German": "English to German",
+    "all the data, English to German": "English to German, all the data",
     "other domain": "other domain",
     "other domain, its sentences in the table": "the same, its sentences in the table",
 }
