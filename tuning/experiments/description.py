@@ -24,7 +24,6 @@ Data = Literal[
     "parallel text",
     "linked text",
 ]
-TEXTS = ("target text", "parallel text", "linked text")
 SeedList = Literal["runs", "noise", "optimizers"]
 MAIN = "main"
 # Names are parts of the names of files and rules.
@@ -90,8 +89,6 @@ class Network:
         started_from: a network of the same architecture to train further on this data.
         tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text, each
             fold translated by a system trained on the others.
-        lists_of: the system whose search translates these folds, with networks trained on the others, under the
-            weights of its first run; None takes the baseline under the weights of the start.
         settings: its section of settings; None takes the one of its own name.
         per_seed: train one network for each seed of the runs.
     """
@@ -100,7 +97,6 @@ class Network:
     data: Data | None = None
     started_from: NetworkName | None = None
     tuned_from: NetworkName | None = None
-    lists_of: SystemName | None = None
     settings: Section | None = None
     seed: int = 1
     per_seed: bool = False
@@ -111,8 +107,6 @@ class Network:
             raise ConfigError("expected one of the keys 'data' and 'tuned_from'")
         if self.started_from is not None and self.data is None:
             raise ConfigError("'started_from' needs the key 'data'")
-        if self.lists_of is not None and self.tuned_from is None:
-            raise ConfigError("'lists_of' needs the key 'tuned_from'")
 
     @property
     def first(self) -> NetworkName | None:
@@ -394,9 +388,6 @@ def _check_chains(experiment: Experiment, where: str) -> None:
                 f"{where}: networks: {name}: arch is {network.arch!r}, expected {first.arch!r}, "
                 f"that of {network.first!r}"
             )
-    for name, network in experiment.networks.items():
-        if network.lists_of is not None:
-            _check_system_of_folds(experiment, network.lists_of, f"{where}: networks: {name}")
     for name, system in experiment.systems.items():
         if system.reranks is not None and experiment.systems[system.reranks].reranks is not None:
             raise ConfigError(
@@ -407,17 +398,6 @@ def _check_chains(experiment: Experiment, where: str) -> None:
                 raise ConfigError(
                     f"{where}: systems: {name}: {feature!r} in the search is one network"
                 )
-
-
-def _check_system_of_folds(experiment: Experiment, name: str, where: str) -> None:
-    """Refuse a system of which a fold has no like: with columns, of lists, or of networks that see a table."""
-    system = experiment.systems[name]
-    names = {each for feature in system.search for each in experiment.features[feature].networks}
-    of_table = {each for each in names if experiment.networks[each].data not in TEXTS}
-    if system.columns or system.reranks is not None or of_table:
-        raise ConfigError(
-            f"{where}: lists_of: {name!r} must add nothing but a search by networks trained on texts"
-        )
 
 
 def _check_labels(experiment: Experiment, where: str) -> None:

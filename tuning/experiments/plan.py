@@ -14,11 +14,9 @@ HEADER = """\
 # The plan of {files}.
 # Variables are those of rules.mk.
 """
-BUILD = "$(B)"
 FILTERED_INI = "$(B)/filtered/moses.ini"
-TRAINING = "$(CORPUS)/train"
-TRAINING_SOURCE = f"{TRAINING}.$(SOURCE)"
-TRAINING_TARGET = f"{TRAINING}.$(TARGET)"
+TRAINING_SOURCE = "$(CORPUS)/train.$(SOURCE)"
+TRAINING_TARGET = "$(CORPUS)/train.$(TARGET)"
 COMPARE_CONFIG = "$(CONFIG)/compare.toml"
 FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
@@ -55,14 +53,6 @@ class TrainingData:
     file: str
     needs: str
     options: str = ""
-
-    def of_rest(self, fold: str) -> TrainingData:
-        """The same data of what is outside a fold; only for a training on texts."""
-        file, options = (
-            text.replace(TRAINING, f"{fold}/rest").replace("$(LINKS)", f"{fold}/rest.links")
-            for text in (self.file, self.options)
-        )
-        return TrainingData(file, f"{FOLDS}/folds", options)
 
 
 # Shortlists cover a share of the running words of the training text, of which a table has only phrases; so
@@ -183,8 +173,8 @@ class _Planner:
         )
         self.add(FILTERED_INI, ["$(MODEL)/moses.ini", "$(INPUTS)"], _step("filter", line))
 
-    def lists_of_folds(self, system: str | None) -> str:
-        """N-best lists of the training text by fold; without a system those of the start, or LISTS."""
+    def lists_of_folds(self) -> str:
+        """N-best lists of the training text by fold, unless LISTS names others."""
         folds = f"{FOLDS}/folds"
         numbers = range(1, self.experiment.folds.n_folds + 1)
         line = _step(
@@ -195,68 +185,50 @@ class _Planner:
         )
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
         self.add(folds, needs, line)
-        lists = [self.list_of_fold(number, folds, system) for number in numbers]
+        lists = [self.list_of_fold(number, folds) for number in numbers]
         line = f"$(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@"
-        joined = LISTS_OF_FOLDS if system is None else f"$(B)/lists/{system}.gz"
-        self.add(joined, [folds, *lists], _step("lists", line))
-        return "$(LISTS)" if system is None else joined
+        self.add(LISTS_OF_FOLDS, [folds, *lists], _step("lists", line))
+        return "$(LISTS)"
 
-    def list_of_fold(self, number: int, folds: str, system: str | None) -> str:
-        """N-best lists of one fold: under the weights of the start, or as a system's first run makes them."""
-        fold, filtered = f"{FOLDS}/{number}", self.system_of_fold(number, folds)
-        search: tuple[str, ...] = ()
-        stem, seed = f"{fold}/lists", 0
-        if system is None:
-            weights = self.start("start")
-        else:
-            search, seed = self.experiment.systems[system].search, self.seeds(system)[0]
-            stem, weights = f"{fold}/lists/{system}", self.run(system, seed)
-        line = _step(
-            f"fold-{number}",
-            f"$(BIN)/moses-bridge decode --ini {filtered} --source {fold}/fold.$(SOURCE)",
-            f"--out {stem}.$(TARGET) --nbest $@ --nbest-size 50 --weights {weights}",
-            "--config $(CONFIG)/lists.toml --jobs $(JOBS)",
-            *(self.in_search(feature, seed, fold) for feature in search),
-        )
-        needs = [filtered, weights, *self.trained(search, seed, fold), "$(CONFIG)/lists.toml"]
-        return self.add(f"{stem}.gz", needs, line)
-
-    def system_of_fold(self, number: int, folds: str) -> str:
-        """The moses.ini of a system that has not seen a fold, filtered for it."""
-        fold, name = f"{FOLDS}/{number}", f"fold-{number}"
-        model = f"{fold}/model/moses.ini"
+    def list_of_fold(self, number: int, folds: str) -> str:
+        """N-best lists of one fold, under the weights of the start."""
+        fold, weights, name = f"{FOLDS}/{number}", self.start("start"), f"fold-{number}"
+        model, filtered = f"{fold}/model/moses.ini", f"{fold}/filtered/moses.ini"
         build = f"$(BIN)/moses-bridge build --corpus {fold}/rest {LANGUAGES} --out $(@D)"
         options = f"--links {fold}/rest.links --config $(CONFIG)/build.toml --jobs $(JOBS)"
         self.add(model, [folds, "$(CONFIG)/build.toml"], _step(name, build, options))
-        line = f"$(BIN)/moses-bridge filter --ini {model} --source {fold}/fold.$(SOURCE)"
-        step = _step(name, line, "--out $(@D)")
-        return self.add(f"{fold}/filtered/moses.ini", [model, folds], step)
+        text = f"{fold}/fold.$(SOURCE)"
+        line = f"$(BIN)/moses-bridge filter --ini {model} --source {text} --out $(@D)"
+        self.add(filtered, [model, folds], _step(name, line))
+        line = _step(
+            name,
+            f"$(BIN)/moses-bridge decode --ini {filtered} --source {text}",
+            f"--out $(@D)/fold.out.$(TARGET) --nbest $@ --nbest-size 50 --weights {weights}",
+            "--config $(CONFIG)/lists.toml --jobs $(JOBS)",
+        )
+        return self.add(f"{fold}/lists.gz", [filtered, weights, "$(CONFIG)/lists.toml"], line)
 
     # --- Networks, and the tables they score
 
-    def network(self, name: str, seed: int, place: str = BUILD) -> str:
-        """A trained network; the seed is that of a run, for networks trained per seed.
-
-        In the place of a fold it is trained on what is outside the fold.
-        """
+    def network(self, name: str, seed: int) -> str:
+        """A trained network; the seed is that of a run, for networks trained per seed."""
         network = self.experiment.networks[name]
         if not self.is_per_seed(name):
             seed = network.seed
         config = f"$(CONFIG)/{self.experiment.section('networks', name)}.toml"
         if network.data is not None:
             data = DATA[network.data]
-            data = data if place == BUILD else data.of_rest(place)
             needs = [data.needs, config]
             command = f"$(BIN)/rescorer train {data.file}"
             arch = f"--arch {_word(network.arch)}" if network.arch else ""
             start = ""
             if network.started_from is not None:
-                needs.append(self.network(network.started_from, seed, place))
-                start = f"--start {place}/{self.directory(network.started_from, seed)}"
+                needs.append(self.network(network.started_from, seed))
+                start = f"--start $(B)/{self.directory(network.started_from, seed)}"
             options = _line(arch, data.options, start)
         else:
             first = str(network.tuned_from)
-            lists = self.lists_of_folds(network.lists_of)
+            lists = self.lists_of_folds()
             needs = [self.network(first, seed), lists, config]
             command = f"$(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {lists}"
             options = _line(
@@ -267,7 +239,7 @@ class _Planner:
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
         line = _step(directory, command, shared, options)
         line = line if network.data is None else f"OMP_NUM_THREADS=$(JOBS) {line}"
-        return self.add(f"{place}/{directory}/trained", needs, "$(FRESH)", line, "@touch $@")
+        return self.add(f"$(B)/{directory}/trained", needs, "$(FRESH)", line, "@touch $@")
 
     def is_per_seed(self, network: str) -> bool:
         entry = self.experiment.networks[network]
@@ -276,13 +248,13 @@ class _Planner:
     def directory(self, network: str, seed: int) -> str:
         return f"{network}-{seed}" if self.is_per_seed(network) else network
 
-    def models(self, feature: str, seed: int, place: str = BUILD) -> list[str]:
+    def models(self, feature: str, seed: int) -> list[str]:
         names = self.experiment.features[feature].networks
-        return [f"{place}/{self.directory(name, seed)}" for name in names]
+        return [f"$(B)/{self.directory(name, seed)}" for name in names]
 
-    def trained(self, features: Sequence[str], seed: int, place: str = BUILD) -> list[str]:
+    def trained(self, features: Sequence[str], seed: int) -> list[str]:
         of = self.experiment.features
-        return [self.network(name, seed, place) for each in features for name in of[each].networks]
+        return [self.network(name, seed) for each in features for name in of[each].networks]
 
     def scored(self, columns: tuple[str, ...], seed: int) -> str:
         """The moses.ini of a table with added columns."""
@@ -347,8 +319,8 @@ class _Planner:
         line = _step(f"{name}-{seed}", command, optimizer, left_out, *features)
         return self.add(f"$(B)/runs/{name}-{seed}/weights.json", needs, "$(FRESH)", line)
 
-    def in_search(self, feature: str, seed: int, place: str = BUILD) -> str:
-        (model,) = self.models(feature, seed, place)
+    def in_search(self, feature: str, seed: int) -> str:
+        (model,) = self.models(feature, seed)
         name = self.experiment.features[feature].name
         return f'--neural-lm "{name}=$(BIN)/rescorer serve {model} --unnormalized"'
 

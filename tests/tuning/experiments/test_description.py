@@ -144,12 +144,6 @@ def test_files_are_named_with_their_bases() -> None:
             "networks: x: 'started_from' needs the key 'data'",
         ),
         ('[networks]\na = { tuned_from = "cslm", settings = "cslm" }', "unknown section 'lists'"),
-        ('[x]\n[networks.x]\ndata = "table"\nlists_of = "cslm"', "'lists_of' needs the key 'tuned_from'"),
-        (
-            '[lists]\n[networks]\nx = { tuned_from = "cslm", settings = "cslm", lists_of = "noisy" }\n'
-            '[systems.noisy]\nlabel = "x"\ncolumns = ["noise"]',
-            "networks: x: lists_of: 'noisy' must add nothing but a search by networks trained on texts",
-        ),
         ('[columns]\nx = { network = "clsm" }', "unknown network 'clsm'; did you mean 'cslm'?"),
         ("[columns]\nx = { unknown_words = true }", "expected one of the keys 'network' and 'control'"),
         ('[features]\nx = { name = "A B", networks = ["cslm"] }', "found 'A B', expected a name"),

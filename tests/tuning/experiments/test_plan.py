@@ -262,25 +262,6 @@ def test_each_fold_is_translated_by_a_system_that_has_not_seen_it(tmp_path: Path
     assert "expected-bleu b/pairs b/lists/folds.gz --out" in trained and "--groups" in trained
 
 
-def test_a_fold_is_translated_by_networks_that_have_not_seen_it_either(tmp_path: Path) -> None:
-    target = "b/over-pairs-4/trained"
-    lines = made(tmp_path, [TINY], target, "folds.n_folds = 2", "seeds.runs = [3, 4]")
-    for fold in ("b/folds/1", "b/folds/2"):
-        (cslm,) = (line for line in lines if f"train {fold}/rest.fr --out {fold}/cslm " in line)
-        (nnjm,) = (line for line in lines if f"train {fold}/rest.fr --out {fold}/nnjm " in line)
-        assert f"--source {fold}/rest.en --links {fold}/rest.links" in nnjm
-        (decode,) = (line for line in lines if f"decode --ini {fold}/filtered" in line)
-        assert "--weights b/runs/cslm-nnjm-3/weights.json " in decode
-        assert f"rescorer serve {fold}/cslm --unnormalized" in decode
-        assert f"rescorer serve {fold}/nnjm --unnormalized" in decode
-        # Behind what it takes: the tuned system, whose networks are those of the whole text.
-        (tuned,) = (line for line in lines if " b/runs/cslm-nnjm-3 " in line)
-        assert "rescorer serve b/cslm --unnormalized" in tuned
-        assert lines.index(decode) > max(map(lines.index, (cslm, nnjm, tuned)))
-    (trained,) = (line for line in lines if "expected-bleu" in line)
-    assert "expected-bleu b/pairs b/lists/cslm-nnjm.gz --out b/over-pairs-4 " in trained
-
-
 def test_one_fold_is_refused() -> None:
     with pytest.raises(ConfigError, match="folds: n_folds is 1; the smallest value is 2"):
         read_experiment([TINY], ["folds.n_folds = 1"])
