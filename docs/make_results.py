@@ -43,7 +43,6 @@ TAKEN = {
     "home": "table1/home/table.json",
     "full": "table1-full/table.json",
     "full-home": "table1-full/home/table.json",
-    "full-over": "table1-full/over/table.json",
     "full-controls": "table1-full/controls/table.json",
     "full-second-nnjm": "table1-full/second-nnjm/table.json",
     "full-on-lists": "table1-full/on-lists/table.json",
