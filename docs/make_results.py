@@ -51,7 +51,7 @@ TAKEN = {
     "german-home": "table1-en-de/home/table.json",
     "german-best": "best/table1-en-de/best/table.json",
     "german-full": "table1-full-en-de/one-rnnsearch/table.json",
-    "german-full-home": "table1-full-en-de/alone/table.json",
+    "german-full-home": "table1-full-en-de/home/table.json",
     "ways-*": "domain/*/ways/table.json",
     "domain-*": "domain/*/columns/table.json",
     "nnjm-*": "domain/*/nnjm/table.json",
