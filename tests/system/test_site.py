@@ -164,8 +164,10 @@ def test_a_page_on_disk_can_be_searched(page: Page, words: str, found: str) -> N
 def test_an_option_is_found_where_the_commands_are(page: Page, option: str) -> None:
     """Before functions with parameters of that name."""
     search(page, option)
-    page.wait_for_function(f"({FOUND})()[0]?.includes('commands.html#') ?? false")
-    assert page.evaluate(FOUND)[0].endswith(option[1:])
+    page.wait_for_function(
+        f"(ending) => /commands[.]html#/.test(({FOUND})()[0]) && ({FOUND})()[0].endsWith(ending)",
+        arg=option[1:],
+    )
 
 
 def search(page: Page, words: str) -> None:
