@@ -238,7 +238,6 @@ class _Planner:
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
         line = _step(directory, command, shared, options)
-        line = line if network.data is None else f"OMP_NUM_THREADS=$(JOBS) {line}"
         return self.add(f"$(B)/{directory}/trained", needs, "$(FRESH)", line, "@touch $@")
 
     def is_per_seed(self, network: str) -> bool:
@@ -362,7 +361,9 @@ class _Planner:
         entries = (self.experiment.systems[system] for system in systems)
         has_commands = any(entry.search or entry.on_lists for entry in entries)
         commands = "--run-commands" if has_commands else ""
-        needs = [*map(self.translated, systems), "$(TEST).$(TARGET)", COMPARE_CONFIG]
+        # The last rows are made of the most: their steps begin first, or they would end alone.
+        translated = reversed([self.translated(system) for system in systems])
+        needs = [*translated, "$(TEST).$(TARGET)", COMPARE_CONFIG]
         line = _line("$(STEP) $(COMPARE) --out $(@D)", commands, *rows, against, ">/dev/null")
         return self.add(_table_file(name), needs, line)
 

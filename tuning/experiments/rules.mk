@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .PHONY: all
 # Where it is set, each of a hundred processes would compile PyTorch's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Steps side by side have their own processors, and with the same number of threads a network is the same.
+export OMP_NUM_THREADS := $(JOBS)
 
 CORPUS := $(B)/corpus
 MODEL := $(B)/model

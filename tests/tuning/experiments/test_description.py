@@ -65,7 +65,7 @@ control = "noise"
 
 def test_a_control_that_is_a_row_keeps_its_place() -> None:
     experiment = read_experiment([EXPERIMENTS / "full.toml"])
-    assert experiment.rows("main").index("random") == 10
+    assert experiment.rows("main").index("random") == 9
     assert experiment.rows("reranking")[:2] == ["cslm-nnjm", "cslm-nnjm-reranked"]
 
 

@@ -356,11 +356,18 @@ def test_the_default_table_has_a_network_for_bleu_for_each_tuning() -> None:
     rules = {rule.target: rule for rule in plan_rules(experiment)}
     labels = [experiment.label(row, "main") for row in experiment.rows("main")]
     assert labels[1:3] == ["+RNN", "+RNN for BLEU"]
-    assert labels[-3:-1] == ["+CSLM+NNJM+RNN", "+CSLM+NNJM+RNN for BLEU"]
+    assert labels[-3:-1] == ["+CSLM+NNJM", "+CSLM+NNJM+RNN for BLEU"]
     for row in ("home-rnn", "cslm-nnjm-home-rnn"):
         needs = [rules[f"$(B)/runs/{row}-{seed}/weights.json"].needs[0] for seed in (1, 2, 3)]
         assert needs == [f"$(B)/tables/home-rnn-{seed}/moses.ini" for seed in (1, 2, 3)]
     assert not experiment.tables["controls"].page
+
+
+def test_what_is_made_of_the_most_begins_first() -> None:
+    rules = rules_of([EXPERIMENTS / "small.toml"])
+    needs = rules["$(B)/table.json"].needs
+    rows = [Path(need).stem for need in needs if need.endswith(".translated")]
+    assert rows[:3] == ["random", "cslm-nnjm-home-rnn", "cslm-nnjm"] and rows[-1] == "baseline"
 
 
 def test_a_label_reaches_the_command_as_it_is(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ if words[0] != "step":
 # The command of a step, whose process would take as long again.
 fault = work(*words[6:])
 step = dict(name=words[4], command=" ".join(words[6:]), version="1", started="now", seconds=72.0,
-            processor_seconds=1.0, peak_memory=1, status=int(fault is not None), machine="m", made={{}})
+            processor_seconds=1.0, peak_memory=1, status=int(fault is not None), made={{}},
+            machine=os.environ["OMP_NUM_THREADS"] + " threads")
 product = Path(words[2]).parent / words[4]
 if product.is_file():
     step["made"][product.name] = hashlib.sha256(product.read_bytes()).hexdigest()
@@ -368,6 +369,8 @@ def test_no_step_is_without_a_processor(place: Path, jobs: int, of_a_step: int) 
     run_experiment(["mine.toml"], replace(settings(), goals=goals, jobs=jobs, at_once=2))
     commands = Path("b/steps.jsonl").read_text()
     assert f"--jobs {of_a_step} " in commands and f"--jobs {of_a_step - 1} " not in commands
+    machines = {json.loads(line)["machine"] for line in commands.splitlines()}
+    assert machines == {f"{of_a_step} threads"}
 
 
 def test_the_processors_are_divided_among_the_steps() -> None:
