@@ -361,9 +361,7 @@ class _Planner:
         entries = (self.experiment.systems[system] for system in systems)
         has_commands = any(entry.search or entry.on_lists for entry in entries)
         commands = "--run-commands" if has_commands else ""
-        # The last rows are made of the most: their steps begin first, or they would end alone.
-        translated = reversed([self.translated(system) for system in systems])
-        needs = [*translated, "$(TEST).$(TARGET)", COMPARE_CONFIG]
+        needs = [*map(self.translated, systems), "$(TEST).$(TARGET)", COMPARE_CONFIG]
         line = _line("$(STEP) $(COMPARE) --out $(@D)", commands, *rows, against, ">/dev/null")
         return self.add(_table_file(name), needs, line)
 

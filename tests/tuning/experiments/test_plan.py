@@ -363,13 +363,6 @@ def test_the_default_table_has_a_network_for_bleu_for_each_tuning() -> None:
     assert not experiment.tables["controls"].page
 
 
-def test_what_is_made_of_the_most_begins_first() -> None:
-    rules = rules_of([EXPERIMENTS / "small.toml"])
-    needs = rules["$(B)/table.json"].needs
-    rows = [Path(need).stem for need in needs if need.endswith(".translated")]
-    assert rows[:3] == ["random", "cslm-nnjm-home-rnn", "cslm-nnjm"] and rows[-1] == "baseline"
-
-
 def test_a_label_reaches_the_command_as_it_is(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     label = 'it\'s $HOME, 5% `x` "quoted" # not'
