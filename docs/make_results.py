@@ -344,15 +344,12 @@ def _with_error(gain: Json) -> tuple[float, float, float]:
 def _foretold(results: Path) -> str:
     """What `tuning worth` says of scores before any tuning, and what tunings with them gained afterwards."""
     judged = _read(results, "worth")
-    forms = {"worth": "+.2f", "t": ".1f", "gain": "+.2f", "gain_sd": ".2f"}
+    forms = ("{worth:+.2f}", "{t:.1f}", "{gain:+.2f} ({gain_sd:.2f})")
     rows = []
     for row in judged["rows"]:
-        cells = [
-            ", ".join(f"{network[key]:{form}}" for network in row["networks"])
-            for key, form in forms.items()
-        ]
+        cells = [", ".join(form.format(**each) for each in row["networks"]) for form in forms]
         rows.append((row["score"], *cells, _with_interval(_measured(results, row))))
-    header = ("score", "worth", "t", "gain foretold", "its s.d.", "gain on the test text (95%)")
+    header = ("score", "worth", "t", "gain foretold (s.d.)", "gain on the test text (95%)")
     return f"{_table(header, rows)}\n\n{_made(judged['made'])}"
 
 
@@ -488,7 +485,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 
 # Pixels: the axis goes from LEFT to RIGHT, one row is below another.
 LEFT, RIGHT, TOP, ROW = 170, 530, 58, 34
-SQUARE_LEFT, SQUARE = 56, 340
+SQUARE_LEFT, SQUARE = 56, 320
 LINES = 8  # of half a BLEU at most; a wider picture has one for each BLEU
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" width="560" height="{height}"
  font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="15" role="img">
@@ -568,7 +565,7 @@ def foretold_picture(results: Path = RESULTS) -> str:
     beside = 0.0
     for row in rows:
         across, up = x(row.foretold["delta"]), y(row.measured["delta"])
-        beside = max(up, beside + 22)
+        beside = max(up, beside + 20)
         body.append(
             f'<path d="M{across} {up}L{right + 4} {beside}" stroke="{MUTED}" stroke-width="0.5"/>'
         )
