@@ -322,10 +322,10 @@ def test_the_picture_of_foretold_gains_has_a_point_for_each_score(
         rows = [{"system": system, "against_baseline": gain}]
         (results / f"{name}.json").write_text(json.dumps({"rows": rows}))
     picture = script["foretold_picture"](results)
-    # From -1.96 to 1.96 are 340 pixels, to the right from 56 and upwards from 398.
+    # From -1.96 to 1.96 are 320 pixels, to the right from 56 and upwards from 378.
     points = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', picture)
-    assert points == [("312.7", "58.0"), ("226.0", "228.0")]
-    assert 'd="M56.0 228.0H396.0"' in picture and 'd="M226.0 314.7V228.0"' in picture
+    assert points == [("297.6", "58.0"), ("216.0", "218.0")]
+    assert 'd="M56.0 218.0H376.0"' in picture and 'd="M216.0 299.6V218.0"' in picture
     assert re.findall(r">([AB][^<]*)<", picture) == [
         "BLEU gained on the test text, and foretold from lists of dev"
     ] * 2 + ["B", "A"]
