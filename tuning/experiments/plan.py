@@ -166,7 +166,8 @@ class _Planner:
         config = "$(CONFIG)/build.toml"
         line = f"$(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
-        step = _step("build", line, f"--config {config} --jobs $(JOBS)")
+        # All but the networks of plain text wait for it, so it has all processors.
+        step = _step("build", line, f"--config {config} --jobs $(PROCESSORS)")
         self.add("$(B)/model/moses.ini", needs, step)
         line = (
             "$(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
