@@ -25,11 +25,11 @@ FOR_MOSES = {
     "lists reranked with RNNsearch and an RNN language model": ("lists-all",),
 }
 TABLE_ALONE = {"the RNN's column": ("rnn-alone",)}
-# Seconds of one processor of two AMD EPYC with the settings of small.toml (docs/which.md, docs/pipeline.md).
-# A million target words, rows that serve the texts, and words in lists.
-TEXT_SECONDS = {"cslm": 72, "nnjm": 132, "rnn_lm": 2040, "rnnsearch": 1500}
+# Seconds of one processor of an AMD EPYC with the settings of small.toml. Networks take some 0.6 of them with
+# AVX-512 (docs/which.md), 1.4 without. A million target words, rows that serve the texts, and words in lists.
+TEXT_SECONDS = {"cslm": 72, "nnjm": 132, "rnn_lm": 350, "rnnsearch": 1500}
 ROW_SECONDS = {"encdec": 240, "word_pairs": 40}
-LIST_SECONDS = {"encdec": 600, "word_pairs": 180}
+LIST_SECONDS = {"encdec": 140, "word_pairs": 28}
 FOLD_SECONDS, LINK_SECONDS = 240, 140  # a million target words
 FILTER_SECONDS = 4  # a million rows
 TUNING_SECONDS, TRANSLATION_SECONDS = 14, 2.5  # a thousand sentences

@@ -48,10 +48,10 @@ A_STEP = re.compile(r"/moses-bridge step --log \S+ --name (\S+) -- \S*/([\w-]+ [
 NO_RULE = re.compile(r"No rule to make target '(.+?)'(?:, needed by '(.+?)')?")
 # At the default scale, on two cores with two steps at a time; proportional to the size of the training text.
 SECONDS = {
-    "moses-bridge build": 60, "moses-bridge filter": 10, "moses-bridge folds": 5,
-    "moses-bridge decode": 25, "moses-bridge join-folds": 5, "rescorer train": 120,
-    "rescorer expected-bleu": 80, "rescorer score": 10, "rescorer map": 20, "tuning tune": 35,
-    "tuning rerank": 60, "tuning decode": 25, "tuning compare": 12, "tuning report": 8, "tuning worth": 15,
+    "moses-bridge build": 25, "moses-bridge filter": 4, "moses-bridge folds": 1,
+    "moses-bridge decode": 34, "moses-bridge join-folds": 10, "rescorer train": 64,
+    "rescorer expected-bleu": 78, "rescorer score": 5, "rescorer map": 13, "tuning tune": 23,
+    "tuning rerank": 36, "tuning decode": 20, "tuning compare": 8, "tuning report": 2, "tuning worth": 13,
 }  # fmt: skip
 SECONDS_TO_FETCH, SECONDS_TO_START = 45.0, 2.0
 SIZES = {"tiny": 0.1, "small": 1.0, "full": 10.0}

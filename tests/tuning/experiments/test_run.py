@@ -276,7 +276,7 @@ def test_a_dry_run_tells_the_time_of_each_step_and_writes_nothing(
     assert files_below(place) == before
     lines = capsys.readouterr().out.splitlines()
     # A tenth of the default scale's 60,000 pairs.
-    assert lines[0] == "       8.0 s  reckoned  model/moses.ini  (moses-bridge build)"
+    assert lines[0] == "       4.5 s  reckoned  model/moses.ini  (moses-bridge build)"
     assert lines[-1].startswith("9 steps to do, about ")
     run_experiment(["mine.toml"], settings())
     Path("b/table.json").unlink()
