@@ -25,8 +25,8 @@ FOR_MOSES = {
     "lists reranked with RNNsearch and an RNN language model": ("lists-all",),
 }
 TABLE_ALONE = {"the RNN's column": ("rnn-alone",)}
-# Seconds of one processor of an AMD EPYC with the settings of small.toml. Networks take some 0.6 of them with
-# AVX-512 (docs/which.md), 1.4 without. A million target words, rows that serve the texts, and words in lists.
+# Seconds of one processor of an AMD EPYC with the settings of small.toml. Networks take 0.5 to 0.9 of them with
+# AVX-512 (docs/which.md), 1.1 to 1.4 without. A million target words, rows for the texts, and words in lists.
 TEXT_SECONDS = {"cslm": 72, "nnjm": 132, "rnn_lm": 350, "rnnsearch": 1500}
 ROW_SECONDS = {"encdec": 240, "word_pairs": 40}
 LIST_SECONDS = {"encdec": 140, "word_pairs": 28}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,15 +80,13 @@ def nbest_lines(
     sparse = sentence.sparse.fields(paths, sentence.options) if sentence.sparse else None
     totals = paths.totals.tolist()
     lines = []
-    has_fields = nbest.segmentation or nbest.alignment
-    phrases = _phrases(model, paths, sentence.options, nbest.alignment) if has_fields else {}
     for i, text in enumerate(texts):
         features = template % tuple(values[i]) + (sparse[i] if sparse else b"")
         words = escape_bars(text)
         line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, words, features, totals[i])
-        if has_fields:
-            options = paths.options[paths.phrase_starts[i] : paths.phrase_starts[i + 1]].tolist()
-            line += _fields([phrases[option] for option in options], nbest)
+        if nbest.segmentation or nbest.alignment:
+            phrases = paths.options[paths.phrase_starts[i] : paths.phrase_starts[i + 1]]
+            line += _fields(model, phrases.tolist(), sentence.options, nbest)
         lines.append(line)
     return lines
 
@@ -102,34 +99,18 @@ def _feature_template(model: Model, added: AddedValues) -> tuple[bytes, list[int
     return " ".join(names).encode("utf-8", "surrogateescape"), columns
 
 
-class _Phrase(NamedTuple):
-    """What the fields of segmentation and word links say of an option."""
-
-    span: bytes  # of its source words
-    start: int
-    n_words: int
-    links: list[tuple[int, int]]
-
-
-def _phrases(model: Model, paths: Paths, options: Options, has_links: bool) -> dict[int, _Phrase]:
-    """Each option of the paths, described once: a list has the same ones again and again."""
-    lengths, phrases = np.diff(options.word_starts), {}
-    for option in np.unique(paths.options).tolist():
-        start, end = int(options.starts[option]), int(options.ends[option])
-        links = _links(model, int(options.rows[option])) if has_links else []
-        phrases[option] = _Phrase(_span(start, end), start, int(lengths[option]), links)
-    return phrases
-
-
-def _fields(phrases: Iterable[_Phrase], nbest: NBestFormat) -> bytes:
+def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestFormat) -> bytes:
     """Write the fields of segmentation and word links; as in Moses, a blank follows each link."""
     segments, links = b"", b""
     place = 0
-    for span, start, n_words, of_phrase in phrases:
-        segments += b"%b=%b " % (span, _span(place, place + n_words))
+    for option in phrases:
+        start, end = int(options.starts[option]), int(options.ends[option])
+        length = int(options.word_starts[option + 1] - options.word_starts[option])
+        segments += b"%b=%b " % (_span(start, end), _span(place, place + length))
+        of_phrase = _links(model, int(options.rows[option])) if nbest.alignment else []
         for source, target in of_phrase:
             links += b"%d-%d " % (start + source, place + target)
-        place += n_words
+        place += length
     fields = b" ||| " + segments[:-1] if nbest.segmentation else b""
     return fields + (b" ||| " + links if nbest.alignment else b"")
 
